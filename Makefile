@@ -6,6 +6,7 @@ SHELL := /bin/bash
 TAGS   := lambda.norpc,grpcnotrace
 GO     ?= go
 BIN    := bin
+GOLANGCI := v2.15.0
 GOBUILD := CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '-s -w'
 
 .PHONY: help
@@ -21,6 +22,7 @@ test: ## Run the tests; finds or installs the redis-server they need
 	$(GO) test -tags $(TAGS) ./...
 
 .PHONY: lint
-lint: ## Check formatting and vet
+lint: ## Check formatting, vet and lint
 	@out=$$(git ls-files '*.go' | xargs -r gofmt -l); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
-	$(GO) vet -tags $(TAGS) ./...
+	GOBIN=$(CURDIR)/$(BIN)/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	$(BIN)/tools/golangci-lint run ./...
