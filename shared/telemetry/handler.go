@@ -1,0 +1,155 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Paths that Handler answers itself; everything else goes to the function.
+const (
+	MetricsPath   = "/metrics"
+	ReadinessPath = "/health/readiness"
+	LivenessPath  = "/health/liveness"
+)
+
+// Options of a Handler; the zero value suits a function with nothing to check.
+type Options struct {
+	// Ready says why the function cannot serve yet. It must not ask a store that all copies share: when that is down,
+	// a clear 503 of ours is better than no endpoint at all.
+	Ready func(context.Context) error
+	// ReadToken, if not empty, is the Bearer token that /metrics wants.
+	ReadToken func(context.Context) (string, error)
+	// Close releases what the function holds when the process ends.
+	Close func(context.Context) error
+}
+
+// Handler is a function with its metrics and health endpoints around it. Hosts find Ready, Alive and Stop on it.
+type Handler struct {
+	next    http.Handler
+	tel     *Telemetry
+	opts    Options
+	metrics http.Handler
+	took    *prometheus.HistogramVec
+	panics  prometheus.Counter
+}
+
+// Handler puts /metrics, /health/readiness and /health/liveness beside next, measures its requests and turns a panic into 500.
+func (t *Telemetry) Handler(next http.Handler, opts Options) *Handler {
+	return &Handler{
+		next: next, tel: t, opts: opts,
+		metrics: promhttp.HandlerFor(t.Registry, promhttp.HandlerOpts{}),
+		took:    t.Histogram("request_duration_seconds", "Time from request to answer, by status code.", Seconds, "code"),
+		panics:  t.Counter("panics_total", "Requests that ended in a panic.").WithLabelValues(),
+	}
+}
+
+// Ready reports whether requests can be served; hosts call it.
+func (h *Handler) Ready(ctx context.Context) (bool, error) {
+	if h.opts.Ready == nil {
+		return true, nil
+	}
+	err := h.opts.Ready(ctx)
+	return err == nil, err
+}
+
+// Alive reports that the process can answer at all; hosts call it.
+func (h *Handler) Alive(context.Context) (bool, error) { return true, nil }
+
+// Stop releases what the function holds; hosts call it when the last request is answered.
+func (h *Handler) Stop(ctx context.Context) error {
+	if h.opts.Close == nil {
+		return nil
+	}
+	return h.opts.Close(ctx)
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case MetricsPath:
+		h.serveMetrics(w, r)
+	case ReadinessPath:
+		if ok, err := h.Ready(r.Context()); !ok {
+			http.Error(w, fmt.Sprintf("not ready: %v", err), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "READY")
+	case LivenessPath:
+		fmt.Fprintln(w, "ALIVE")
+	default:
+		h.serve(w, r)
+	}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	start, rec := time.Now(), &statusRecorder{ResponseWriter: w}
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { //nolint:errorlint // compared by identity, as net/http does
+				panic(p)
+			}
+			h.panics.Inc()
+			h.tel.Log.Error("request panicked", "method", r.Method, "error", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			if rec.status == 0 {
+				http.Error(rec, "internal error", http.StatusInternalServerError)
+			}
+		}
+		h.took.WithLabelValues(strconv.Itoa(rec.code())).Observe(time.Since(start).Seconds())
+	}()
+	h.next.ServeHTTP(rec, r)
+}
+
+func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	if h.opts.ReadToken != nil {
+		want, err := h.opts.ReadToken(r.Context())
+		if err != nil {
+			http.Error(w, "the read token cannot be read", http.StatusServiceUnavailable)
+			return
+		}
+		got, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a token is needed", http.StatusUnauthorized)
+			return
+		}
+	}
+	h.metrics.ServeHTTP(w, r)
+}
+
+// statusRecorder remembers the status code that was sent.
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *statusRecorder) WriteHeader(status int) {
+	if r.status == 0 && status >= 200 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *statusRecorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *statusRecorder) code() int {
+	if r.status == 0 {
+		return http.StatusOK
+	}
+	return r.status
+}
