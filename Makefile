@@ -27,8 +27,6 @@ lint: ## Check formatting, vet and lint
 	GOBIN=$(CURDIR)/$(BIN)/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	$(BIN)/tools/golangci-lint run ./...
 
-	$(GO) vet -tags $(TAGS) ./...
-
 .PHONY: kube-servers
 kube-servers: ## Build the etcd, kube-apiserver and kube-controller-manager of the tests, where missing
 	@shared/kubetest/servers/build.sh
