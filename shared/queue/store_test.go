@@ -1,0 +1,89 @@
+package queue_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-dev/tidemark/shared/queue"
+	"github.com/tidemark-dev/tidemark/shared/valkeytest"
+)
+
+func newStore(t *testing.T, server valkeytest.Server) *queue.RedisStore {
+	t.Helper()
+	store, err := queue.NewRedisStore(queue.RedisStoreConfig{Addr: server.Addr, KeyPrefix: server.Prefix, AuthValue: os.Getenv("REDIS_PASSWORD")})
+	if err != nil {
+		t.Fatalf("NewRedisStore: %v", err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+func TestStoreAnswersPing(t *testing.T) {
+	valkeytest.EachAndCluster(t, func(t *testing.T, server valkeytest.Server) {
+		if err := newStore(t, server).Ping(context.Background()); err != nil {
+			t.Fatalf("Ping: %v", err)
+		}
+	})
+}
+
+func TestStoreConfigurationIsChecked(t *testing.T) {
+	notPEM := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(notPEM, []byte("not a certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		cfg  queue.RedisStoreConfig
+		want string // part of the error; empty: accepted
+	}{
+		{"an empty address is an error", queue.RedisStoreConfig{}, "empty"},
+		{"only commas are an empty address", queue.RedisStoreConfig{Addr: " , "}, "empty"},
+		{"a URL is not an address, and is not repeated", queue.RedisStoreConfig{Addr: "redis://u:hunter2@h:6379"}, "host:port"},
+		{"glob characters in the prefix", queue.RedisStoreConfig{Addr: "h:1", KeyPrefix: "a*"}, "'*'"},
+		{"a prefix of colons only", queue.RedisStoreConfig{Addr: "h:1", KeyPrefix: "::"}, "empty"},
+		{"a negative database", queue.RedisStoreConfig{Addr: "h:1", DB: -1}, "-1"},
+		{"a database other than 0 on a cluster", queue.RedisStoreConfig{Addr: "h:1,h:2", DB: 3}, "Cluster"},
+		{"a database other than 0 behind Sentinels", queue.RedisStoreConfig{Addr: "h:1,h:2", DB: 3, MasterName: "m"}, ""},
+		{"a CA file that is not there", queue.RedisStoreConfig{Addr: "h:1", CAFile: "/nowhere/ca.crt"}, "CA file"},
+		{"a CA file without a certificate", queue.RedisStoreConfig{Addr: "h:1", CAFile: notPEM}, "PEM"},
+		{"one address", queue.RedisStoreConfig{Addr: "h:1"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store, err := queue.NewRedisStore(c.cfg)
+			switch {
+			case c.want == "" && err != nil:
+				t.Fatalf("got %v, want no error", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Fatalf("got %v, want an error with %q", err, c.want)
+			case err != nil && strings.Contains(err.Error(), "hunter2"):
+				t.Fatalf("the error repeats a password: %v", err)
+			}
+			if store != nil {
+				_ = store.Close()
+			}
+		})
+	}
+}
+
+func TestKeyPrefix(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"", queue.DefaultKeyPrefix}, {"a", "a"}, {" a:b:: ", "a:b"}, {"A-z_0.9", "A-z_0.9"},
+	} {
+		store, err := queue.NewRedisStore(queue.RedisStoreConfig{Addr: "h:1", KeyPrefix: c.in})
+		if err != nil {
+			t.Fatalf("%q: %v", c.in, err)
+		}
+		if got := store.KeyPrefix(); got != c.want {
+			t.Errorf("prefix %q: got %q, want %q", c.in, got, c.want)
+		}
+		_ = store.Close()
+	}
+	for _, bad := range []string{"a%b", "a b", "a*", "a?", "[a]", strings.Repeat("x", 129), "ä"} {
+		if _, err := queue.ValidateKeyPrefix(bad); err == nil {
+			t.Errorf("prefix %q is accepted", bad)
+		}
+	}
+}
