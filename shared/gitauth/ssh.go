@@ -1,0 +1,70 @@
+package gitauth
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// SSH is a key and the host keys it trusts.
+type SSH struct {
+	signer ssh.Signer
+	known  *KnownHosts
+	digest [sha256.Size]byte
+}
+
+// NewSSH reads a PEM private key, encrypted if a passphrase is given, and the text of a known_hosts file.
+func NewSSH(identity []byte, passphrase string, knownHosts []byte) (*SSH, error) {
+	var signer ssh.Signer
+	var err error
+	if passphrase != "" {
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(identity, []byte(passphrase))
+	} else {
+		signer, err = ssh.ParsePrivateKey(identity)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parsing SSH identity: %w", err)
+	}
+	known, err := ParseKnownHosts(knownHosts)
+	if err != nil {
+		return nil, fmt.Errorf("parsing known_hosts: %w", err)
+	}
+	return &SSH{signer: signer, known: known, digest: digest(identity, []byte(passphrase), knownHosts)}, nil
+}
+
+// WithSSH is c with an SSH identity.
+func (c *Credentials) WithSSH(s *SSH) *Credentials {
+	d := c.clone()
+	d.ssh = s
+	d.seal()
+	return d
+}
+
+// ErrUnknownHost is the refusal to connect to a host of which known_hosts holds no key.
+var ErrUnknownHost = errors.New("known_hosts holds no key of this host")
+
+// ErrHostKey is the refusal of a host key that known_hosts does not hold.
+var ErrHostKey = errors.New("host key differs from known_hosts")
+
+// ClientConfig is the configuration for one server. Only the algorithms of the keys recorded for this very host are
+// offered: with others the server might pick a key that nobody recorded.
+func (s *SSH) ClientConfig(user, host, port string) (*ssh.ClientConfig, error) {
+	keys := s.known.keys(host, port)
+	if len(keys.plain) == 0 && len(keys.authorities) == 0 {
+		return nil, ErrUnknownHost
+	}
+	return &ssh.ClientConfig{
+		User:              user,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(s.signer)},
+		HostKeyAlgorithms: keys.algorithms(),
+		HostKeyCallback: func(_ string, remote net.Addr, key ssh.PublicKey) error {
+			return keys.check(net.JoinHostPort(host, port), remote, key)
+		},
+	}, nil
+}
+
+func sameKey(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }

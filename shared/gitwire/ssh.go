@@ -1,0 +1,361 @@
+package gitwire
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
+	"github.com/tidemark-dev/tidemark/shared/giturl"
+)
+
+// maxSessions is how many sessions run on one connection at a time; OpenSSH allows ten.
+const maxSessions = 8
+
+// closeGrace is how long a server may take to confirm that a session is closed. A server that is silent even then
+// is taken for dead, with its connection.
+const closeGrace = 2 * time.Second
+
+// errNoIdentity is an SSH URL without credentials.
+var errNoIdentity = errors.New("SSH needs an identity and known_hosts")
+
+// sshKey tells connections apart: the same server, user and credentials share one.
+type sshKey struct {
+	address, user string
+	cred          [sha256.Size]byte
+}
+
+// sshConn is one connection, dialled once by whoever needs it first.
+type sshConn struct {
+	ready  chan struct{} // closed when dialling has ended
+	err    error         // of dialling
+	client *ssh.Client
+	slots  chan struct{}
+	once   sync.Once
+	gone   chan struct{} // closed when the connection is lost or closed
+}
+
+func (c *sshConn) close() {
+	<-c.ready
+	c.once.Do(func() {
+		if c.client != nil {
+			_ = c.client.Close() // nothing is left to lose on it
+		}
+	})
+}
+
+// sshClient returns the shared connection, dialling it if there is none. fresh says that this call dialled it.
+func (p *Pool) sshClient(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials) (conn *sshConn, fresh bool, err error) {
+	if cred.SSH() == nil {
+		return nil, false, errNoIdentity
+	}
+	key := sshKey{ep.Address(), ep.User(), cred.Digest()}
+	p.mu.Lock()
+	conn, ok := p.ssh[key]
+	if !ok {
+		conn = &sshConn{ready: make(chan struct{}), slots: make(chan struct{}, maxSessions), gone: make(chan struct{})}
+		if p.ssh == nil {
+			p.ssh = map[sshKey]*sshConn{}
+		}
+		p.ssh[key] = conn
+	}
+	p.mu.Unlock()
+	if !ok {
+		conn.client, conn.err = dialSSH(ctx, ep, cred)
+		close(conn.ready)
+		if conn.err != nil {
+			p.forget(key, conn)
+			return nil, true, conn.err
+		}
+		go func() {
+			_ = conn.client.Wait() // its error is what the sessions report
+			close(conn.gone)
+			p.forget(key, conn)
+		}()
+		return conn, true, nil
+	}
+	select {
+	case <-conn.ready:
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	if errors.Is(conn.err, context.Canceled) && ctx.Err() == nil {
+		return p.sshClient(ctx, ep, cred) // who dialled went away; that says nothing about the server
+	}
+	return conn, false, conn.err
+}
+
+// forget takes a connection out of the pool, unless another has taken its place.
+func (p *Pool) forget(key sshKey, conn *sshConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ssh[key] == conn {
+		delete(p.ssh, key)
+	}
+}
+
+// dialSSH connects and authenticates. The deadline sits on the connection: the handshake of the ssh package knows
+// no context.
+func dialSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials) (*ssh.Client, error) {
+	config, err := cred.SSH().ClientConfig(ep.User(), ep.Host(), ep.Port())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	nc, err := dialThrough(ctx, cred.Proxy(), ep.Address())
+	if err != nil {
+		return nil, transportError(ctx, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = nc.SetDeadline(deadline) // a connection without deadlines still ends with the context, above
+	}
+	c, chans, reqs, err := ssh.NewClientConn(nc, ep.Address(), config)
+	if err != nil {
+		stop()
+		_ = nc.Close()
+		return nil, fmt.Errorf("ssh handshake: %w", transportError(ctx, err))
+	}
+	if !stop() {
+		_ = c.Close()
+		return nil, ctx.Err()
+	}
+	_ = nc.SetDeadline(time.Time{}) // sessions have deadlines of their own
+	return ssh.NewClient(c, chans, reqs), nil
+}
+
+// sshSession is one run of a git service.
+type sshSession struct {
+	ctx     context.Context // of the exchange
+	conn    *sshConn
+	session *ssh.Session
+	stdin   io.WriteCloser
+	stdout  *io.PipeReader // its end comes with the context's, which that of the channel would not
+	stderr  *excerptWriter
+	done    chan struct{} // closed when the server closed the session
+	stop    func() bool
+	closed  sync.Once
+}
+
+// startSSH runs a service, on a new connection if the shared one turns out to be lost.
+func (p *Pool) startSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*sshSession, error) {
+	for {
+		conn, fresh, err := p.sshClient(ctx, ep, cred)
+		if err != nil {
+			return nil, err
+		}
+		s, err := conn.start(ctx, ep, req)
+		if err == nil {
+			return s, nil
+		}
+		select {
+		case <-conn.gone:
+			// A connection that was lost while idle is replaced; one just made is an error.
+			if !fresh && ctx.Err() == nil {
+				p.forget(sshKey{ep.Address(), ep.User(), cred.Digest()}, conn)
+				continue
+			}
+		default:
+		}
+		return nil, fmt.Errorf("ssh session: %w", transportError(ctx, err))
+	}
+}
+
+func (c *sshConn) start(ctx context.Context, ep *giturl.Endpoint, req Request) (*sshSession, error) {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s := &sshSession{ctx: ctx, conn: c, stderr: &excerptWriter{}, done: make(chan struct{})}
+	opened := make(chan error, 1)
+	go func() { opened <- s.open(ep, req) }()
+	select {
+	case err := <-opened:
+		if err != nil {
+			<-c.slots
+			return nil, err
+		}
+	case <-ctx.Done():
+		// The server answers neither yes nor no: the connection is dead.
+		c.close()
+		<-opened
+		<-c.slots
+		return nil, ctx.Err()
+	}
+	s.stop = context.AfterFunc(ctx, s.abandon)
+	return s, nil
+}
+
+// open starts the service; it may block for as long as the server is silent.
+func (s *sshSession) open(ep *giturl.Endpoint, req Request) (err error) {
+	if s.session, err = s.conn.client.NewSession(); err != nil {
+		return err
+	}
+	if req.Version2 {
+		// A server that refuses the variable answers an older version, which is noticed.
+		_ = s.session.Setenv("GIT_PROTOCOL", "version=2")
+	}
+	s.session.Stderr = s.stderr
+	var output io.Reader
+	if s.stdin, err = s.session.StdinPipe(); err == nil {
+		if output, err = s.session.StdoutPipe(); err == nil {
+			err = s.session.Start(string(req.Service) + " " + shellQuote(ep.Path()))
+		}
+	}
+	if err != nil {
+		_ = s.session.Close()
+		return err
+	}
+	var into *io.PipeWriter
+	s.stdout, into = io.Pipe()
+	go func() {
+		_, err := io.Copy(into, output)
+		_ = into.CloseWithError(err)
+	}()
+	go func() {
+		_ = s.session.Wait() // the exit status says less than the answer
+		close(s.done)
+	}()
+	return nil
+}
+
+// abandon ends a session whose context has ended. A server that does not confirm it loses the connection, so that
+// nothing stays blocked on it.
+func (s *sshSession) abandon() {
+	_ = s.stdout.CloseWithError(s.ctx.Err())
+	_ = s.session.Close()
+	select {
+	case <-s.done:
+	case <-time.After(closeGrace):
+		s.conn.close()
+	}
+}
+
+// Close ends the session.
+func (s *sshSession) Close() error {
+	s.closed.Do(func() {
+		if s.stop() {
+			_ = s.stdin.Close()
+			go s.abandon()
+		}
+		<-s.conn.slots
+	})
+	return nil
+}
+
+// words is what the server wrote to standard error, or err if it wrote nothing.
+func (s *sshSession) words(err error) error {
+	select {
+	case <-s.done: // all of it has arrived
+	case <-time.After(closeGrace):
+	}
+	if text := s.stderr.String(); text != "" {
+		return &RemoteError{Text: text}
+	}
+	return err
+}
+
+// exchangeSSH skips what the server says first, sends the request and returns the answer.
+func (p *Pool) exchangeSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*Response, error) {
+	resp, packets, s, err := p.greetSSH(ctx, ep, cred, req)
+	if err != nil {
+		return nil, err
+	}
+	for kind, first := Data, true; kind != Flush; first = false {
+		var line []byte
+		if kind, line, err = packets.Line(); err != nil {
+			break
+		}
+		if first && req.Version2 && string(line) != "version 2" {
+			err = ErrNoVersion2
+			break
+		}
+	}
+	if err == nil {
+		if _, err = s.stdin.Write(req.Body); err == nil {
+			err = s.stdin.Close()
+		}
+		err = transportError(ctx, err)
+	}
+	if err != nil {
+		err = s.explain(err)
+		_ = resp.Close()
+		return nil, err
+	}
+	resp.Reader = &limitedReader{ctx: ctx, r: packets.r, left: limitOf(req)}
+	return resp, nil
+}
+
+// explain prefers the server's words for an answer that broke off.
+func (s *sshSession) explain(err error) error {
+	if errors.Is(err, ErrTruncated) {
+		return s.words(err)
+	}
+	return err
+}
+
+// advertiseSSH returns what the server says first, and says goodbye.
+func (p *Pool) advertiseSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*Response, error) {
+	resp, packets, s, err := p.greetSSH(ctx, ep, cred, req)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := packets.r.Peek(1); err != nil {
+		err = s.words(transportError(ctx, err))
+		_ = resp.Close()
+		return nil, err
+	}
+	resp.Reader = packets.r
+	return resp, nil
+}
+
+// greetSSH starts a session; the packets read what the server says first.
+func (p *Pool) greetSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*Response, *PacketReader, *sshSession, error) {
+	s, err := p.startSSH(ctx, ep, cred, req)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	resp := &Response{close: s.Close}
+	return resp, NewPacketReader(&limitedReader{ctx: ctx, r: s.stdout, left: limitOf(req)}), s, nil
+}
+
+func limitOf(req Request) int64 {
+	if req.MaxResponse > 0 {
+		return req.MaxResponse
+	}
+	return DefaultMaxResponse
+}
+
+// shellQuote quotes a path for the shell that runs on the server.
+func shellQuote(s string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(s) + "'"
+}
+
+// excerptWriter keeps the beginning of what is written, and takes the rest without keeping it.
+type excerptWriter struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *excerptWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(b[:min(len(b), 4*maxExcerpt-w.text.Len())])
+	return len(b), nil
+}
+
+func (w *excerptWriter) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return printable(w.text.Bytes())
+}
