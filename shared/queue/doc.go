@@ -22,6 +22,7 @@
 //	<p>:commit:v1:branch:{<branch>}:fence                      string  7 d          watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:dirty                      string  1 h          watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:intents                    hash    24 h         watchcommit    watchcommit
+//	<p>:commit:v1:branch:{<branch>}:tip                        string  24 h         watchcommit    watchcommit
 //	<p>:commit:v1:repo:{<repo>}:objects                        hash    24 h         watchcommit    watchcommit
 //	<p>:commit:v1:repo:{<repo>}:objects-before                 hash    24 h         watchcommit    watchcommit
 //

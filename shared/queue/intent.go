@@ -86,3 +86,29 @@ func (s *RedisStore) DropIntents(ctx context.Context, branchID string, commitIDs
 	}
 	return nil
 }
+
+// tipKey: string, the commit at which the branch was last seen.
+func (s *RedisStore) tipKey(branchID string) string { return s.branchKey(branchID) + ":tip" }
+
+// TipMemory remembers where branches were last seen. A stale or lost tip costs one request.
+type TipMemory struct{ store *RedisStore }
+
+// TipMemory returns the memory in this store.
+func (s *RedisStore) TipMemory() *TipMemory { return &TipMemory{store: s} }
+
+// RememberedTip is the tip's id in hexadecimal, and empty when nothing is remembered.
+func (m *TipMemory) RememberedTip(ctx context.Context, repository, branch string) (string, error) {
+	tip, err := m.store.client.Get(ctx, m.store.tipKey(BranchID(repository, branch))).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("read remembered tip: %w", err)
+	}
+	return tip, nil
+}
+
+// RememberTip keeps the tip for IntentTTL.
+func (m *TipMemory) RememberTip(ctx context.Context, repository, branch, tip string) error {
+	if err := m.store.client.Set(ctx, m.store.tipKey(BranchID(repository, branch)), tip, IntentTTL).Err(); err != nil {
+		return fmt.Errorf("remember tip: %w", err)
+	}
+	return nil
+}

@@ -126,7 +126,8 @@ func (s *RedisStore) NoteSights(ctx context.Context, sights []Sight) ([]Noted, e
 	return out, nil
 }
 
-// Sights returns what was seen of a shard after the given version and not passed, oldest first.
+// Sights returns what was seen of a shard after the given version and not passed, oldest first. An empty
+// version means all.
 func (s *RedisStore) Sights(ctx context.Context, sh Shard, after string) ([]Sight, error) {
 	values, err := s.client.HVals(ctx, s.waitingKey(sh)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -139,9 +140,12 @@ func (s *RedisStore) Sights(ctx context.Context, sh Shard, after string) ([]Sigh
 			continue
 		}
 		sight.Shard = sh
-		if order, err := resourceversion.CompareResourceVersion(sight.RV, after); err == nil && order > 0 {
-			out = append(out, sight)
+		if after != "" {
+			if order, err := resourceversion.CompareResourceVersion(sight.RV, after); err != nil || order <= 0 {
+				continue
+			}
 		}
+		out = append(out, sight)
 	}
 	sort.SliceStable(out, func(i, j int) bool {
 		order, err := resourceversion.CompareResourceVersion(out[i].RV, out[j].RV)

@@ -121,6 +121,9 @@ func start(args ...string) (addr string, stop func(), err error) {
 	}
 }
 
+// held keeps the pipes of running servers reachable: one that is collected as garbage is closed.
+var held sync.Map
+
 func startOnce(binary string, args []string) (string, func(), error) {
 	port, err := freePort()
 	if err != nil {
@@ -142,7 +145,9 @@ func startOnce(binary string, args []string) (string, func(), error) {
 	if err := shell.Start(); err != nil {
 		return "", nil, fmt.Errorf("start %s: %w", binary, err)
 	}
+	held.Store(dir, pipe)
 	stop := sync.OnceFunc(func() {
+		held.Delete(dir)
 		_ = pipe.Close()
 		_ = shell.Wait()
 	})
