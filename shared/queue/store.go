@@ -28,6 +28,9 @@ type RedisStoreConfig struct {
 	Username string
 	// AuthValue is the password. It appears in no error, log or key.
 	AuthValue string
+	// Credentials gives username and password for each new connection instead of Username and AuthValue, where a
+	// password lives for minutes.
+	Credentials func(context.Context) (username, password string, err error)
 	// DB is the logical database; Cluster has only 0.
 	DB int
 	// TLSEnabled connects with TLS 1.2 or newer.
@@ -70,6 +73,8 @@ func NewRedisStore(cfg RedisStoreConfig) (*RedisStore, error) {
 		return nil, err
 	}
 	client := redis.NewUniversalClient(&redis.UniversalOptions{
+		CredentialsProviderContext: cfg.Credentials,
+
 		Addrs:                 addrs,
 		MasterName:            cfg.MasterName,
 		Username:              cfg.Username,
