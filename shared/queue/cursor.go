@@ -30,7 +30,7 @@ func (sh Shard) scope() string {
 
 // watchCursorKey: string, the resourceVersion up to which git has acknowledged the shard's changes.
 func (s *RedisStore) watchCursorKey(sh Shard) string {
-	return s.prefix + ":watch:v1:target:" + sh.TargetUID + ":" + groupResourceKey(sh.GVR.GroupResource()) + ":" + sh.scope() + ":last-rv"
+	return s.prefix + ":watch:v1:target:" + escapeKeyPart(sh.TargetUID) + ":" + groupResourceKey(sh.GVR.GroupResource()) + ":" + sh.scope() + ":last-rv"
 }
 
 // LookupWatchCursor returns the cursor, or false when there is none or the store cannot say.
