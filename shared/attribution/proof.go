@@ -1,0 +1,162 @@
+package attribution
+
+import (
+	"strings"
+	"time"
+)
+
+// Slots tells under which keys a proof is filed.
+type Slots uint8
+
+// The slots of the keyspace.
+const (
+	SlotExact   Slots = 1 << iota // uid and the written version
+	SlotLast                      // uid: the latest write, or the deletion
+	SlotVersion                   // the written version alone, when the event does not show the uid
+)
+
+// Deletion is what a delete did to its object.
+type Deletion string
+
+// A delete answered with a Status removed the object. One answered with the object only started the
+// removal (finalizers, grace period); so did, for all we know, a collection delete for each member.
+const (
+	DeletionNone    Deletion = ""
+	DeletionStarted Deletion = "started"
+	DeletionFinal   Deletion = "final"
+)
+
+// Proof is what one audit event proves about one object.
+type Proof struct {
+	Slots    Slots
+	Fact     Fact
+	Received time.Time
+	Staged   time.Time
+	Deletion Deletion
+	// Deleting tells that the written version carries a deletionTimestamp.
+	Deleting bool
+	// Unverified marks a delete whose event has no bodies: it may have been a dry run.
+	Unverified bool
+}
+
+const serviceAccountPrefix = "system:serviceaccount:"
+
+// Prove appends what the event proves to dst. An event that names no resource, no object or nobody
+// proves nothing, nor does a dry run; beyond that Prove does not ask whether Admit let the event in.
+func Prove(dst []Proof, e *Event) []Proof {
+	user := &e.User
+	if e.Impersonated.Username != "" {
+		user = &e.Impersonated
+	}
+	if e.Object.Resource == "" || user.Username == "" || isDryRun(e) {
+		return dst
+	}
+	verb, known := mutating(e.Verb)
+	if !known {
+		verb = e.Verb
+	}
+	p := Proof{
+		Fact: Fact{
+			GroupResource:    GroupResource(e.Object.Group, e.Object.Resource),
+			Author:           user.Username,
+			DisplayName:      user.DisplayName,
+			Email:            user.Email,
+			Verb:             e.Verb,
+			Subresource:      e.Object.Subresource,
+			AuditID:          e.AuditID,
+			IsServiceAccount: strings.HasPrefix(user.Username, serviceAccountPrefix),
+		},
+		Received: e.Received,
+		Staged:   e.Staged,
+	}
+	if user == &e.Impersonated {
+		p.Fact.ImpersonatedBy = e.User.Username
+	}
+	if !e.Staged.IsZero() {
+		p.Fact.StageTimestamp = e.Staged.UTC().Format(time.RFC3339Nano)
+	}
+	if p.Received.IsZero() || p.Received.After(p.Staged) {
+		p.Received = p.Staged
+	}
+	if verb == verbDeleteCollection {
+		return proveCollection(dst, e, &p)
+	}
+	return proveObject(dst, e, verb, &p)
+}
+
+func proveCollection(dst []Proof, e *Event, p *Proof) []Proof {
+	p.Fact.Verb = verbDeleteCollection
+	p.Fact.Subresource = ""
+	p.Slots, p.Deletion = SlotLast, DeletionStarted
+	for i := range e.Response.Items {
+		item := &e.Response.Items[i]
+		if item.Name == "" || item.UID == "" {
+			continue
+		}
+		p.Fact.Namespace, p.Fact.Name, p.Fact.UID = item.Namespace, item.Name, item.UID
+		dst = append(dst, *p)
+	}
+	return dst
+}
+
+func proveObject(dst []Proof, e *Event, verb string, p *Proof) []Proof {
+	f := &p.Fact
+	f.Namespace, f.Name, f.UID = e.identity(verb)
+	if f.Name == "" {
+		return dst
+	}
+	answer := &e.Response
+	if answer.Kind != kindStatus {
+		f.ResourceVersion = answer.ResourceVersion
+		p.Deleting = answer.Deleting
+	}
+	if verb == verbDelete {
+		p.Deletion = DeletionFinal
+		if answer.UID != "" && answer.Kind != kindStatus {
+			p.Deletion = DeletionStarted
+		}
+		p.Unverified = e.Request.Kind == "" && answer.Kind == "" && answer.UID == "" && answer.DetailsUID == ""
+	}
+	switch {
+	case e.Object.Subresource != "" && (f.UID == "" || f.ResourceVersion == ""):
+		return dst
+	case f.UID != "" && f.ResourceVersion != "":
+		p.Slots = SlotExact | SlotLast
+	case f.UID != "":
+		p.Slots = SlotLast
+	case f.ResourceVersion != "":
+		p.Slots = SlotVersion
+	default:
+		return dst
+	}
+	return append(dst, *p)
+}
+
+const kindStatus = "Status"
+
+// identity is objectRef's, its gaps filled from the bodies: for a delete the request speaks before
+// the answer, for everything else the answer first, because only it knows a generated name. A plain
+// delete's uid is in the details of its Status.
+func (e *Event) identity(verb string) (namespace, name, uid string) {
+	first, second := &e.Response, &e.Request
+	if verb == verbDelete {
+		first, second = second, first
+	}
+	o := &e.Object
+	namespace = firstOf(o.Namespace, first.Namespace, second.Namespace)
+	name = firstOf(o.Name, first.Name, second.Name)
+	uid = firstOf(o.UID, first.UID, second.UID)
+	if verb == verbDelete {
+		uid = firstOf(uid, e.Response.DetailsUID, e.StatusUID)
+	}
+	return namespace, name, uid
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
