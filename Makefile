@@ -30,3 +30,7 @@ lint: ## Check formatting, vet and lint
 .PHONY: kube-servers
 kube-servers: ## Build the etcd, kube-apiserver and kube-controller-manager of the tests, where missing
 	@shared/kubetest/servers/build.sh
+
+.PHONY: e2e
+e2e: kube-servers ## Run the tests that need a real control plane
+	$(GO) test -tags $(TAGS),e2e -count=1 -timeout 30m ./shared/kube/... ./shared/kubetest/... ./functions/watchcommit/...

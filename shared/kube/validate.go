@@ -69,13 +69,15 @@ func (r *Repository) validate(bad *problems) {
 }
 
 func urlProblem(raw string) string {
-	if scpForm.MatchString(raw) {
+	if scpForm.MatchString(raw) && len(raw) <= 1024 {
 		return ""
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case raw == "":
 		return "must be given"
+	case len(raw) > 1024:
+		return "must be at most 1024 characters"
 	case err != nil || u.Host == "":
 		return "must be http://HOST/PATH, https://HOST/PATH, ssh://USER@HOST/PATH or USER@HOST:PATH"
 	case u.Scheme == "ssh":
