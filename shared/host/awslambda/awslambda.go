@@ -48,12 +48,16 @@ func Main(function string, fromEnv host.FromEnv) {
 }
 
 func run(function string, fromEnv host.FromEnv) error {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("function", function)
+	if fromExtension() {
+		made := fromEnv
+		fromEnv = func() (http.Handler, error) { return &deferred{fromEnv: made, log: log}, nil }
+	}
 	var cfg Config
 	handler, err := host.Prepare(function, &cfg, fromEnv, os.Stdout)
 	if err != nil || handler == nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("function", function)
 	draining := make(chan struct{})
 	adapter := New(cfg, handler, log)
 	adapter.draining = draining
