@@ -6,9 +6,6 @@ locals {
     lambda = "lambda:InvokeFunction"
   }
 
-  # A reference may name a key: ARN#KEY.
-  secret_arns = distinct([for ref in values(var.secrets) : split("#", ref)[0]])
-
   secret_name_arns = [for p in var.secret_prefixes : "arn:${data.aws_partition.current.partition}:secretsmanager:${data.aws_region.current.region}:${data.aws_caller_identity.current.account_id}:secret:${p}*"]
 
   network_actions = [
@@ -39,7 +36,7 @@ locals {
       Sid      = "ReadSecrets"
       Effect   = "Allow"
       Action   = ["secretsmanager:GetSecretValue"]
-      Resource = concat(local.secret_arns, local.secret_name_arns)
+      Resource = concat(distinct(values(var.secrets)), local.secret_name_arns)
     }],
     var.secrets_kms_key_arn == null ? [] : [{
       Sid      = "DecryptSecrets"

@@ -1,6 +1,6 @@
 locals {
   # The state and the function's configuration hold where a secret is, never what it is.
-  secret_environment = { for name, ref in var.secrets : "${name}_SECRET" => ref }
+  secret_environment = { for name, arn in var.secrets : "${name}_SECRET_ARN" => arn }
 
   extension_environment = var.secrets_extension_arn == null ? {} : {
     PARAMETERS_SECRETS_EXTENSION_LOG_LEVEL = "warn"

@@ -51,7 +51,7 @@ variable "environment" {
 }
 
 variable "secrets" {
-  description = "Settings that are secret: the variable's name to the ARN of a Secrets Manager secret, or to ARN#KEY for one key of a JSON secret. The function reads them through the Parameters and Secrets extension, and again when they change."
+  description = "Settings that are secret: the variable's name to the ARN of the Secrets Manager secret whose text is the value. The function reads them through the Parameters and Secrets extension, and again when they change."
   type        = map(string)
   default     = {}
   validation {
@@ -59,8 +59,8 @@ variable "secrets" {
     error_message = "secrets: names are upper-case letters, digits and _."
   }
   validation {
-    condition     = alltrue([for v in values(var.secrets) : can(regex("^arn:[a-z-]+:[a-z-]+:[a-z0-9-]*:[0-9]*:[^#]+(#[A-Za-z0-9._-]+)?$", v))])
-    error_message = "secrets: each value is the ARN of a secret, or ARN#KEY."
+    condition     = alltrue([for v in values(var.secrets) : can(regex("^arn:[a-z-]+:[a-z-]+:[a-z0-9-]*:[0-9]*:[^ ]+$", v))])
+    error_message = "secrets: each value is the ARN of a secret, never the secret."
   }
   validation {
     condition     = length(var.secrets) == 0 || var.secrets_extension_arn != null

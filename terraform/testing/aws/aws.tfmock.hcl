@@ -63,3 +63,11 @@ mock_resource "aws_elasticache_serverless_cache" {
 mock_resource "aws_elasticache_user" {
   defaults = { arn = "arn:aws:elasticache:eu-west-1:123456789012:user:mock" }
 }
+
+mock_data "aws_eks_cluster" {
+  defaults = {
+    endpoint              = "https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com"
+    certificate_authority = [{ data = "LS0tLS1CRUdJTg==" }]
+    vpc_config            = [{ cluster_security_group_id = "sg-cluster" }]
+  }
+}

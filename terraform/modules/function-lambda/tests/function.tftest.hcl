@@ -4,7 +4,7 @@ mock_provider "aws" {
 
 variables {
   name    = "tidemark-example"
-  package = "../../testing/package.zip"
+  package = "../../testing/packages/auditingest-arm64.zip"
 }
 
 run "a_plain_function_has_logs_a_dead_letter_queue_and_alarms_and_no_address" {
@@ -86,14 +86,14 @@ run "a_secret_is_a_reference_and_readable_by_this_function_only" {
   variables {
     secrets = {
       AUDIT_TOKENS   = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:tidemark/audit-AbCdEf"
-      REDIS_PASSWORD = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:tidemark/redis-AbCdEf#password"
+      REDIS_PASSWORD = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:tidemark/redis-AbCdEf"
     }
     secrets_extension_arn = "arn:aws:lambda:eu-west-1:015030872274:layer:AWS-Parameters-and-Secrets-Lambda-Extension-Arm64:20"
     secrets_kms_key_arn   = "arn:aws:kms:eu-west-1:123456789012:key/0123"
     secret_prefixes       = ["tidemark/git/"]
   }
   assert {
-    condition     = aws_lambda_function.function.environment[0].variables["REDIS_PASSWORD_SECRET"] == "arn:aws:secretsmanager:eu-west-1:123456789012:secret:tidemark/redis-AbCdEf#password"
+    condition     = aws_lambda_function.function.environment[0].variables["REDIS_PASSWORD_SECRET_ARN"] == "arn:aws:secretsmanager:eu-west-1:123456789012:secret:tidemark/redis-AbCdEf"
     error_message = "the environment holds where the secret is"
   }
   assert {

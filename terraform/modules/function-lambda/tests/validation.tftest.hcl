@@ -5,7 +5,7 @@ mock_provider "aws" {
 
 variables {
   name    = "tidemark-example"
-  package = "../../testing/package.zip"
+  package = "../../testing/packages/auditingest-arm64.zip"
 }
 
 run "upper_case_names_are_refused" {

@@ -1,0 +1,94 @@
+mock_provider "aws" {
+  source = "../../testing/aws"
+}
+
+variables {
+  region                = "eu-west-1"
+  vpc_id                = "vpc-1"
+  subnet_ids            = ["subnet-1", "subnet-2"]
+  eks_cluster           = "prod"
+  secrets_extension_arn = "arn:aws:lambda:eu-west-1:015030872274:layer:AWS-Parameters-and-Secrets-Lambda-Extension-Arm64:20"
+  packages_dir          = "../../testing/packages"
+}
+
+run "by_default_nothing_is_open_to_the_internet" {
+  assert {
+    condition     = output.audit_webhook_url == null && output.admission_webhook_url == null && output.observations_url == null
+    error_message = "no address"
+  }
+  assert {
+    condition     = output.wake_queue != null
+    error_message = "watchcommit has a queue of wakes"
+  }
+}
+
+run "the_audit_log_of_eks_reaches_auditingest_without_the_reads" {
+  assert {
+    condition     = aws_cloudwatch_log_subscription_filter.audit.log_group_name == "/aws/eks/prod/cluster"
+    error_message = "the cluster's own log group"
+  }
+  assert {
+    condition     = strcontains(aws_cloudwatch_log_subscription_filter.audit.filter_pattern, "ResponseComplete") && !strcontains(aws_cloudwatch_log_subscription_filter.audit.filter_pattern, "watch")
+    error_message = "only finished writes"
+  }
+  assert {
+    condition     = aws_lambda_permission.audit.source_arn == "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/eks/prod/cluster:*" && aws_lambda_permission.audit.source_account == "123456789012"
+    error_message = "only this log group of this account may call"
+  }
+}
+
+run "no_secret_passes_through_terraform" {
+  assert {
+    condition     = toset(keys(output.secrets)) == toset(["audit-tokens", "admission-token", "read-token"])
+    error_message = "the secrets are made, and filled by a person"
+  }
+}
+
+run "each_function_signs_in_as_its_own_user_with_the_rules_of_infra" {
+  assert {
+    condition     = output.valkey_users == { for f in ["auditingest", "authorcapture", "refsweep", "watchcommit"] : f => "tidemark-${f}" }
+    error_message = "a user a function"
+  }
+  assert {
+    condition     = startswith(local.acl["authorcapture"], "on ~gitops-reverser:author:v1:command:* -@all ")
+    error_message = "the prefix is filled in"
+  }
+}
+
+run "the_roles_are_nobody_in_the_cluster_but_their_group" {
+  assert {
+    condition     = alltrue([for f, e in aws_eks_access_entry.function : e.kubernetes_groups == toset(["tidemark:${f}"]) && e.cluster_name == "prod"])
+    error_message = "one group each, and no access policy"
+  }
+  assert {
+    condition     = toset(keys(aws_eks_access_entry.function)) == toset(["refsweep", "watchcommit"])
+    error_message = "the two webhooks need no Kubernetes API"
+  }
+}
+
+run "a_long_window_gets_a_long_timeout" {
+  variables {
+    watch_window_seconds      = 600
+    attribution_grace_seconds = 60
+  }
+  assert {
+    condition     = local.watch_timeout == 720
+    error_message = "window, grace and a minute to push"
+  }
+}
+
+run "webhooks_get_throttled_addresses_when_asked_for" {
+  variables {
+    webhooks             = { audit = true, admission = true }
+    observations_address = true
+    audit_route          = "prod"
+  }
+  assert {
+    condition     = output.audit_webhook_url == "https://mock.execute-api.eu-west-1.amazonaws.com/audit-webhook/prod"
+    error_message = "the route is in the address"
+  }
+  assert {
+    condition     = endswith(output.admission_webhook_url, "/validate-operator-types") && endswith(output.observations_url, "/observations")
+    error_message = "and so are the other two"
+  }
+}
