@@ -14,7 +14,7 @@ import (
 type RedisEnv struct {
 	Addr       string          `envconfig:"REDIS_ADDR" desc:"host:port; several, comma-separated, mean Cluster, or the Sentinels of REDIS_MASTER_NAME"`
 	Username   string          `envconfig:"REDIS_USERNAME" desc:"ACL user; empty means the default user"`
-	Password   settings.Secret `envconfig:"REDIS_PASSWORD" desc:"password of the user"`
+	Password   settings.Secret `envconfig:"REDIS_PASSWORD" secret:"true" desc:"password of the user"`
 	IAMCache   string          `envconfig:"REDIS_IAM_CACHE" desc:"name of the ElastiCache Serverless cache to sign in to with the credentials of the Lambda function's role, instead of a password"`
 	DB         int             `envconfig:"REDIS_DB" default:"0" desc:"logical database; Cluster has only 0"`
 	TLS        bool            `envconfig:"REDIS_TLS" default:"false" desc:"connect with TLS"`
