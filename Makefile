@@ -34,3 +34,19 @@ kube-servers: ## Build the etcd, kube-apiserver and kube-controller-manager of t
 .PHONY: e2e
 e2e: kube-servers ## Run the tests that need a real control plane
 	$(GO) test -tags $(TAGS),e2e -count=1 -timeout 30m ./shared/kube/... ./shared/kubetest/... ./functions/watchcommit/...
+
+# Images and packages carry the commit's time, so that one commit gives one digest.
+IMAGE := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0) $(GO) run ./infra/image
+ARCH  ?= amd64,arm64
+
+.PHONY: images
+images: ## Build an OCI layout, a tarball and an SBOM a function (FUNCTIONS=, ARCH=)
+	$(IMAGE) oci -out dist/images -arch $(ARCH) -functions "$(FUNCTIONS)" -revision "$$(git rev-parse HEAD 2>/dev/null)"
+
+.PHONY: lambda-zips
+lambda-zips: ## Build the packages for AWS Lambda and their SBOMs (FUNCTIONS=, ARCH=)
+	$(IMAGE) zips -out dist/lambda -arch $(ARCH) -functions "$(FUNCTIONS)"
+
+.PHONY: tf-check
+tf-check: ## Format, validate and test the Terraform code (TF_OFFLINE= a program that checks without a registry)
+	@terraform/check.sh
