@@ -133,7 +133,12 @@ func (p *Pool) getInfoRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitau
 		if at.Path() != ep.Path() {
 			p.setMoved(ep, at)
 		}
-		return response(ctx, resp.Body, req.MaxResponse), nil
+		answer := response(ctx, resp.Body, req.MaxResponse)
+		if answer.Reader, err = skipServiceHeader(answer.Reader); err != nil {
+			_ = answer.Close() // closing only drains
+			return nil, err
+		}
+		return answer, nil
 	}
 	return nil, fmt.Errorf("%w: too many", ErrRedirect)
 }
