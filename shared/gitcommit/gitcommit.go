@@ -59,21 +59,22 @@ type Entry struct {
 	Mode Mode
 }
 
-// ObjectCache keeps commits and trees between runs. It may lose anything at any time: a miss costs one request.
-// Values are opaque and are verified by hashing when they come back, so a cache can be wrong but not lie.
-// repo is an opaque name without secrets; an object is only ever asked for under the repo it was put under.
+// ObjectCache keeps commits and trees between runs, by the object's id in hexadecimal. It may lose anything at any
+// time: a miss costs one request. Values are git's own form of an object ("type size\0content") and are verified by
+// hashing when they come back, so a cache can be wrong but not lie. repository is an opaque name without secrets; an
+// object is only ever asked for under the name it was put under.
 type ObjectCache interface {
 	// Get returns those of the objects that the cache has.
-	Get(ctx context.Context, repo string, ids []ObjectID) (map[ObjectID][]byte, error)
-	Put(ctx context.Context, repo string, objects map[ObjectID][]byte) error
+	Get(ctx context.Context, repository string, ids []string) (map[string][]byte, error)
+	Put(ctx context.Context, repository string, objects map[string][]byte) error
 }
 
 // TipMemory remembers where a branch was last seen, so that a push can be tried without asking first. A stale or
 // lost tip costs one request: the push's compare-and-swap fails, and the tip is read.
 type TipMemory interface {
-	// RememberedTip is the zero ID when nothing is remembered.
-	RememberedTip(ctx context.Context, repo, branch string) (ObjectID, error)
-	RememberTip(ctx context.Context, repo, branch string, tip ObjectID) error
+	// RememberedTip is the tip's id in hexadecimal, and empty when nothing is remembered.
+	RememberedTip(ctx context.Context, repository, branch string) (string, error)
+	RememberTip(ctx context.Context, repository, branch, tip string) error
 }
 
 // Built is a chain of commits on a tip, ready to be pushed. Pushing it twice is harmless: its ids do not change.

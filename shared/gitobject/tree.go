@@ -74,7 +74,7 @@ func ParseTree(f Format, data []byte) ([]Entry, error) {
 
 // EncodeTree writes a tree's content. It sorts entries the way git does: a directory's name counts as if it ended in a slash.
 func EncodeTree(f Format, entries []Entry) []byte {
-	slices.SortFunc(entries, compareEntries)
+	slices.SortFunc(entries, CompareEntries)
 	var size int
 	for _, e := range entries {
 		size += 8 + len(e.Name) + f.Size()
@@ -90,7 +90,8 @@ func EncodeTree(f Format, entries []Entry) []byte {
 	return out
 }
 
-func compareEntries(a, b Entry) int {
+// CompareEntries orders the entries of a tree.
+func CompareEntries(a, b Entry) int {
 	shared := min(len(a.Name), len(b.Name))
 	if c := strings.Compare(a.Name[:shared], b.Name[:shared]); c != 0 {
 		return c
