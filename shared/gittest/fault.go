@@ -141,3 +141,11 @@ func hangUp(w http.ResponseWriter) {
 	}
 	_ = conn.Close()
 }
+
+// After is git, with something done right after each request.
+func After(git http.Handler, do func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		git.ServeHTTP(w, r)
+		do()
+	})
+}

@@ -42,11 +42,11 @@ type FetchRequest struct {
 //
 // Errors, besides Exchange's: ErrNotServed, ErrNoFilter, ErrTruncated, and a pack's own.
 func (p *Pool) Fetch(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req FetchRequest) (map[gitobject.ID]gitobject.Object, error) {
-	resp, err := p.Exchange(ctx, ep, cred, Request{Service: UploadPack, Version2: true, Body: req.version2(), MaxResponse: maxFetch})
+	resp, err := p.exchangeMoved(ctx, ep, cred, Request{Service: UploadPack, Version2: true, Body: req.version2(), MaxResponse: maxFetch})
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close()
+	defer resp.Close() //nolint:errcheck // closing only drains
 	objects, err := readFetch(NewPacketReader(resp), req.Format)
 	if errors.Is(err, errNoAnswer) && req.Filter != "" {
 		return nil, ErrNoFilter
@@ -56,8 +56,6 @@ func (p *Pool) Fetch(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cre
 
 // maxFetch bounds the answer to a fetch. Without filters a server sends a whole snapshot.
 const maxFetch = 4 << 30
-
-var errNoAnswer = fmt.Errorf("%w: not even begun", ErrTruncated)
 
 func (r FetchRequest) version2() []byte {
 	b := AppendPacket(nil, "command=fetch\n")

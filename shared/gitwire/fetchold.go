@@ -27,7 +27,7 @@ func (p *Pool) FetchOld(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close()
+	defer resp.Close() //nolint:errcheck // closing only drains
 	return readFetchOld(NewPacketReader(resp), req.Format, shallow, offered.has("side-band-64k"))
 }
 
@@ -50,7 +50,7 @@ func (p *Pool) offers(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cr
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close()
+	defer resp.Close() //nolint:errcheck // closing only drains
 	in := NewPacketReader(resp)
 	for {
 		kind, line, err := in.Line()
@@ -136,7 +136,7 @@ func readFetchOld(in *PacketReader, f gitobject.Format, shallow, banded bool) (m
 		}
 	}
 	if !banded {
-		return gitobject.ReadPack(f, in.Rest(), gitobject.DefaultPackLimits)
+		return gitobject.ReadPack(f, in.r, gitobject.DefaultPackLimits)
 	}
 	return readPack(in, f)
 }

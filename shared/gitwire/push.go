@@ -40,12 +40,32 @@ func (r *PushReport) Moved() bool { return r.Unpack == "ok" && r.Refused == "" }
 // An error means that there is no complete report, so the push may or may not have happened, except that a
 // *StatusError below 500 and gitauth's errors mean it did not. The report holds the server's words even then.
 func (p *Pool) Push(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req PushRequest) (*PushReport, error) {
-	resp, err := p.Exchange(ctx, ep, cred, Request{Service: ReceivePack, Body: req.encode(), MaxResponse: maxReport})
+	if CheckRefName(req.Ref) != nil {
+		return &PushReport{}, fmt.Errorf("ref to push: %w", ErrRefName)
+	}
+	resp, err := p.exchangeMoved(ctx, ep, cred, Request{Service: ReceivePack, Body: req.encode(), MaxResponse: maxReport})
 	if err != nil {
 		return &PushReport{}, err
 	}
-	defer resp.Close()
+	defer resp.Close() //nolint:errcheck // closing only drains
 	return ReadPushReport(resp, req.Ref)
+}
+
+// exchangeMoved is Exchange for a repository that may have moved within its origin: a redirected POST did nothing, so
+// once the new place is discovered it is sent there.
+func (p *Pool) exchangeMoved(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*Response, error) {
+	resp, err := p.Exchange(ctx, ep, cred, req)
+	if !errors.Is(err, ErrRedirect) {
+		return resp, err
+	}
+	offer, discovery := p.Advertise(ctx, ep, cred, Request{Service: req.Service, Version2: req.Version2})
+	if discovery != nil {
+		return nil, discovery
+	}
+	if err := offer.Close(); err != nil {
+		return nil, err
+	}
+	return p.Exchange(ctx, ep, cred, req)
 }
 
 // maxReport bounds the answer to a push, in which hooks may talk at length.

@@ -1,0 +1,226 @@
+package gitcommit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/shared/gitobject"
+	"github.com/tidemark-dev/tidemark/shared/gitwire"
+)
+
+// What a server turned out to be able to do. A Repository starts with the most and steps down when it is refused.
+const (
+	byID      int32 = iota // protocol v2, any object by its id, filters
+	bySnap                 // protocol v2, the tip's whole tree without file contents
+	byWhole                // protocol v2, the tip's whole tree with file contents, which are dropped
+	byOld                  // protocol v0, the tip's whole tree as lean as the server can
+	abilities              // how many there are
+)
+
+// manyTrees is from how many wanted trees on one level of the path on everything below them is fetched at once: the
+// answer grows, but the levels below take no requests of their own.
+const manyTrees = 200
+
+// depth says whether to fetch also what is below, given how many of the wanted trees are missing.
+type depth func(missing int) bool
+
+func shallow(int) bool { return false }
+
+// trees returns the entries of trees, from memory, the cache, or the server. at is the commit that holds them:
+// a server that does not give out trees by their id is asked for the whole tree of that commit.
+func (r *Repository) trees(ctx context.Context, at ObjectID, ids []ObjectID, deep depth) (map[ObjectID][]gitobject.Entry, error) {
+	objects, err := r.objects(ctx, at, ids, deep)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ObjectID][]gitobject.Entry, len(ids))
+	for _, id := range ids {
+		if objects[id].Type != gitobject.TreeType {
+			return nil, fmt.Errorf("object %s is a %s, not a tree", id.Short(), objects[id].Type)
+		}
+		if out[id], err = gitobject.ParseTree(id.Format(), objects[id].Data); err != nil {
+			return nil, fmt.Errorf("object %s: %w", id.Short(), err)
+		}
+	}
+	return out, nil
+}
+
+// commit returns a commit. From the server it brings the root tree along.
+func (r *Repository) commit(ctx context.Context, id ObjectID) (gitobject.Commit, error) {
+	objects, err := r.objects(ctx, id, []ObjectID{id}, shallow)
+	if err != nil {
+		return gitobject.Commit{}, err
+	}
+	if objects[id].Type != gitobject.CommitType {
+		return gitobject.Commit{}, fmt.Errorf("object %s is a %s, not a commit", id.Short(), objects[id].Type)
+	}
+	return gitobject.ParseCommit(objects[id].Data)
+}
+
+func (r *Repository) objects(ctx context.Context, at ObjectID, ids []ObjectID, deep depth) (map[ObjectID]gitobject.Object, error) {
+	out := make(map[ObjectID]gitobject.Object, len(ids))
+	missing := r.fromMemory(ids, out)
+	missing = r.fromCache(ctx, missing, out)
+	if len(missing) == 0 {
+		return out, nil
+	}
+	fetched, err := r.fetch(ctx, at, missing, deep(len(missing)))
+	if err != nil {
+		return nil, fmt.Errorf("fetch %d objects of %s: %w", len(missing), r.endpoint.HostLabel(), err)
+	}
+	r.remember(fetched)
+	r.toCache(ctx, fetched)
+	for _, id := range missing {
+		out[id] = fetched[id]
+	}
+	return out, nil
+}
+
+func (r *Repository) fromMemory(ids []ObjectID, out map[ObjectID]gitobject.Object) (missing []ObjectID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		if o, found := r.known[id]; found {
+			out[id] = o
+		} else if _, asked := out[id]; !asked && !slices.Contains(missing, id) {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+func (r *Repository) fromCache(ctx context.Context, ids []ObjectID, out map[ObjectID]gitobject.Object) (missing []ObjectID) {
+	if r.options.Cache == nil || r.distrust.Load() || len(ids) == 0 {
+		return ids
+	}
+	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.String()
+	}
+	values, err := r.options.Cache.Get(ctx, r.name, names)
+	if err != nil {
+		r.forgetful(err)
+		return ids
+	}
+	found := map[ObjectID]gitobject.Object{}
+	for i, id := range ids {
+		value, cached := values[names[i]]
+		if !cached {
+			missing = append(missing, id)
+			continue
+		}
+		o, err := gitobject.FromLoose(id, value)
+		if err != nil {
+			r.forgetful(fmt.Errorf("cached %w", err))
+			missing = append(missing, id)
+			continue
+		}
+		out[id], found[id] = o, o
+	}
+	r.remember(found)
+	return missing
+}
+
+func (r *Repository) toCache(ctx context.Context, objects map[ObjectID]gitobject.Object) {
+	if r.options.Cache == nil || len(objects) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	values := make(map[string][]byte, len(objects))
+	for id, o := range objects {
+		if o.Type == gitobject.CommitType || o.Type == gitobject.TreeType {
+			values[id.String()] = o.Loose()
+		}
+	}
+	if err := r.options.Cache.Put(ctx, r.name, values); err != nil {
+		r.forgetful(err)
+	}
+}
+
+func (r *Repository) remember(objects map[ObjectID]gitobject.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(r.known, objects)
+}
+
+// ErrGone is an object that the server does not have: the branch was rewritten since the tip was remembered.
+var ErrGone = errors.New("the server does not have the commit")
+
+// fetch gets objects from the server in the leanest way that it can answer.
+func (r *Repository) fetch(ctx context.Context, at ObjectID, ids []ObjectID, deep bool) (map[ObjectID]gitobject.Object, error) {
+	for {
+		ability := r.ability.Load()
+		objects, err := r.fetchBy(ctx, ability, at, ids, deep)
+		if err == nil {
+			err = complete(objects, ids)
+		}
+		if err == nil || !stepDown(err) {
+			return objects, err
+		}
+		if ability+1 == abilities {
+			if errors.Is(err, gitwire.ErrNotServed) {
+				return nil, fmt.Errorf("%w: %w", ErrGone, err)
+			}
+			return nil, err
+		}
+		r.ability.CompareAndSwap(ability, ability+1)
+	}
+}
+
+func (r *Repository) fetchBy(ctx context.Context, ability int32, at ObjectID, ids []ObjectID, deep bool) (map[ObjectID]gitobject.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
+	defer cancel()
+	request := gitwire.FetchRequest{Format: at.Format(), Want: []ObjectID{at}, Depth: 1}
+	switch ability {
+	case byID:
+		request.Want, request.Filter = ids, gitwire.NoTrees
+		if deep {
+			request.Filter = gitwire.NoBlobs
+		}
+		if slices.Contains(ids, at) {
+			request.Filter = gitwire.RootOnly
+		} else {
+			request.Depth = 0
+		}
+	case bySnap:
+		request.Filter = gitwire.NoBlobs
+	case byOld:
+		request.Filter = gitwire.NoBlobs
+		return r.pool.FetchOld(ctx, r.endpoint, r.credentials, request)
+	}
+	return r.pool.Fetch(ctx, r.endpoint, r.credentials, request)
+}
+
+var errIncomplete = errors.New("the server sent less than was asked for")
+
+func complete(objects map[ObjectID]gitobject.Object, ids []ObjectID) error {
+	for _, id := range ids {
+		if _, found := objects[id]; !found {
+			return fmt.Errorf("object %s: %w", id.Short(), errIncomplete)
+		}
+	}
+	return nil
+}
+
+// stepDown says whether an error may mean that the server cannot do what it was asked, so that something older is worth trying.
+func stepDown(err error) bool {
+	var status *gitwire.StatusError
+	if errors.As(err, &status) {
+		switch status.Code {
+		case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
+			return true
+		}
+		return false
+	}
+	var remote *gitwire.RemoteError
+	return errors.As(err, &remote) || errors.Is(err, gitwire.ErrNotServed) || errors.Is(err, gitwire.ErrNoFilter) ||
+		errors.Is(err, gitwire.ErrNoVersion2) || errors.Is(err, gitwire.ErrProtocol) || errors.Is(err, gitwire.ErrTruncated) ||
+		errors.Is(err, gitwire.ErrRedirect) || errors.Is(err, errIncomplete)
+}
