@@ -98,17 +98,19 @@ func body(in *runtime.Unknown, verb string) attribution.Body {
 		ResourceVersion: raw.Metadata.ResourceVersion,
 		Deleting:        raw.Metadata.DeletionTimestamp != "",
 	}
-	var rest struct {
+	var details struct {
 		Details struct {
 			UID string `json:"uid"`
 		} `json:"details"`
+	}
+	if json.Unmarshal(in.Raw, &details) == nil {
+		out.DetailsUID = details.Details.UID
+	}
+	var options struct {
 		DryRun []string `json:"dryRun"`
 	}
-	// A custom resource may use these names for something else, which is then not what we look for.
-	if raw.Kind == "Status" || raw.Kind == "DeleteOptions" {
-		if json.Unmarshal(in.Raw, &rest) == nil {
-			out.DetailsUID, out.DryRun = rest.Details.UID, len(rest.DryRun) > 0
-		}
+	if json.Unmarshal(in.Raw, &options) == nil {
+		out.DryRun = len(options.DryRun) > 0
 	}
 	if verb == "deletecollection" {
 		out.Items = items(in.Raw)

@@ -1,0 +1,127 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/tidemark-dev/tidemark/shared/attribution"
+	"github.com/tidemark-dev/tidemark/shared/attribution/kubeaudit"
+)
+
+// DefaultAttributionFactTTL is how long a fact waits for the change it explains.
+const DefaultAttributionFactTTL = 10 * time.Minute
+
+// AuthorFact names the author of a change. See attribution.Fact for what lies beyond the seed's fields.
+type AuthorFact = attribution.Fact
+
+// AuthorResolution is the answer to a lookup.
+type AuthorResolution = attribution.Resolution
+
+// AttributionResult is the class of an answer.
+type AttributionResult = attribution.Result
+
+// The classes of an answer.
+const (
+	AttributionExactUser                 = attribution.ExactUser
+	AttributionExactServiceAccount       = attribution.ExactServiceAccount
+	AttributionWeak                      = attribution.Weak
+	AttributionExactDeleteCollectionItem = attribution.ExactDeleteCollectionItem
+	AttributionAbsent                    = attribution.Absent
+)
+
+// AttributionIndex keeps what audit events prove and answers who wrote a version. It is safe for
+// concurrent use, and any number of processes may write and read the same keyspace at once: what is
+// stored does not depend on the order of arrival, but for facts with equal stamps.
+type AttributionIndex struct {
+	client    redis.UniversalClient
+	prefix    string
+	ttl       time.Duration
+	skew      time.Duration
+	extraKeys attribution.ExtraKeys
+	scripts   *scriptLoader
+	writers   *sync.Pool
+}
+
+// AttributionIndex returns the index whose facts live for factTTL, or for DefaultAttributionFactTTL when
+// that is not positive.
+func (s *RedisStore) AttributionIndex(factTTL time.Duration) *AttributionIndex {
+	if factTTL <= 0 {
+		factTTL = DefaultAttributionFactTTL
+	}
+	return &AttributionIndex{
+		client:    s.client,
+		prefix:    s.prefix,
+		ttl:       factTTL,
+		extraKeys: attribution.DefaultExtraKeys(),
+		scripts:   &scriptLoader{},
+		writers:   &sync.Pool{New: func() any { return new(factWriter) }},
+	}
+}
+
+// WithClockSkew returns an index that takes stamps of different API servers to be off by up to skew.
+func (a *AttributionIndex) WithClockSkew(skew time.Duration) *AttributionIndex {
+	out := *a
+	out.skew = skew
+	return &out
+}
+
+// WithExtraKeys returns an index whose RecordFact and RecordFacts read display names and e-mail
+// addresses from these user extras.
+func (a *AttributionIndex) WithExtraKeys(keys attribution.ExtraKeys) *AttributionIndex {
+	out := *a
+	out.extraKeys = keys
+	return &out
+}
+
+// RecordFact stores what one audit event proves. It stores nothing, without an error, for an event that
+// proves nothing: no resource, no name, no user, neither uid nor written version, a dry run. Other
+// reasons to leave an event out are the ingest gate's, which the caller has applied.
+func (a *AttributionIndex) RecordFact(ctx context.Context, auditRoute string, event auditv1.Event) error {
+	return a.RecordFacts(ctx, auditRoute, []auditv1.Event{event})
+}
+
+// RecordFacts is RecordFact for many events, in one round trip.
+func (a *AttributionIndex) RecordFacts(ctx context.Context, auditRoute string, events []auditv1.Event) error {
+	var proofs []attribution.Proof
+	for i := range events {
+		event := kubeaudit.Event(&events[i], a.extraKeys, "")
+		proofs = attribution.Prove(proofs, &event)
+	}
+	w := a.writer()
+	defer a.release(w)
+	for i := range proofs {
+		w.add(auditRoute, &proofs[i])
+	}
+	return w.flush(ctx)
+}
+
+// RecordDeleteCollectionFacts stores a fact for each object that a deletecollection answered with. It
+// does nothing for any other verb, or when the answer lists nothing.
+func (a *AttributionIndex) RecordDeleteCollectionFacts(ctx context.Context, auditRoute string, event auditv1.Event) error {
+	if !strings.EqualFold(event.Verb, "deletecollection") {
+		return nil
+	}
+	return a.RecordFact(ctx, auditRoute, event)
+}
+
+// RecordEvents applies the ingest gate to each event and stores what those that pass prove, in one round
+// trip. The answer holds the fate of each event, in order; with an error nothing is known to be stored.
+// An event is filed under route or, when that is empty, under its own.
+func (a *AttributionIndex) RecordEvents(ctx context.Context, route string, events []attribution.Event) ([]attribution.Reason, error) {
+	w := a.writer()
+	defer a.release(w)
+	reasons := make([]attribution.Reason, len(events))
+	for i := range events {
+		reasons[i] = w.addEvent(route, &events[i])
+	}
+	return reasons, w.flush(ctx)
+}
+
+// loaded is whether the scripts are known to be on the server.
+type scriptLoader struct{ loaded atomic.Bool }

@@ -1,0 +1,197 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tidemark-dev/tidemark/shared/attribution"
+)
+
+// factWriter gathers the commands that file the proofs of one POST and sends them together. It keeps its
+// memory from one POST to the next: commands, arguments and the text that they point into.
+type factWriter struct {
+	index  *AttributionIndex
+	proofs []attribution.Proof
+	text   []byte // keys, values and stamps of all commands, one behind the other
+	puts   []factPut
+	cmds   []*filingCmd
+}
+
+// factPut is one record for one key. Its strings are ranges of text, which may still move.
+type factPut struct {
+	script               *factScript
+	key, value           span
+	stage, received, who span
+	rank                 string
+}
+
+type span struct{ from, to int }
+
+// filingCmd is a command whose arguments are set anew for each use.
+type filingCmd struct {
+	cmd  *redis.Cmd
+	args []any
+	argv [4]string
+}
+
+const (
+	maxKeptText = 1 << 20 // a writer that grew beyond this is not kept
+	maxKeptCmds = 4096
+)
+
+func (a *AttributionIndex) writer() *factWriter {
+	w := a.writers.Get().(*factWriter)
+	w.index = a
+	return w
+}
+
+func (a *AttributionIndex) release(w *factWriter) {
+	if cap(w.text) > maxKeptText || len(w.cmds) > maxKeptCmds {
+		return
+	}
+	clear(w.proofs)
+	w.proofs, w.text, w.puts = w.proofs[:0], w.text[:0], w.puts[:0]
+	a.writers.Put(w)
+}
+
+// addEvent passes the event through the gate and adds what it proves.
+func (w *factWriter) addEvent(route string, e *attribution.Event) attribution.Reason {
+	if reason := attribution.Admit(e); reason != "" {
+		return reason
+	}
+	if route == "" {
+		if route = e.Route; route == "" {
+			return attribution.ReasonMissingRoute
+		}
+	}
+	w.proofs = attribution.Prove(w.proofs[:0], e)
+	if len(w.proofs) == 0 {
+		return attribution.ReasonNoFact
+	}
+	for i := range w.proofs {
+		w.add(route, &w.proofs[i])
+	}
+	return attribution.ReasonStored
+}
+
+// add queues the writes of one proof.
+func (w *factWriter) add(route string, p *attribution.Proof) {
+	f, prefix := &p.Fact, w.index.prefix
+	put := factPut{
+		value:    w.keep(func(b []byte) []byte { return attribution.AppendRecord(b, p) }),
+		stage:    w.keep(func(b []byte) []byte { return appendInstant(b, p.Staged) }),
+		received: w.keep(func(b []byte) []byte { return appendInstant(b, p.Received) }),
+		who:      w.keep(func(b []byte) []byte { return append(b, f.Author...) }),
+	}
+	if p.Slots&(attribution.SlotExact|attribution.SlotVersion) != 0 {
+		exact := put
+		exact.script, exact.rank = &claimVersion, "0"
+		if p.Deleting && p.Deletion != attribution.DeletionNone {
+			exact.rank = "1"
+		}
+		exact.key = w.keep(func(b []byte) []byte {
+			if p.Slots&attribution.SlotExact != 0 {
+				return appendExactKey(b, prefix, route, f.GroupResource, f.UID, f.ResourceVersion)
+			}
+			return appendVersionKey(b, prefix, route, f.GroupResource, f.ResourceVersion)
+		})
+		w.puts = append(w.puts, exact)
+	}
+	if p.Slots&attribution.SlotLast != 0 {
+		put.script, put.rank = &keepLast, "0"
+		switch p.Deletion {
+		case attribution.DeletionStarted:
+			put.rank = "1"
+		case attribution.DeletionFinal:
+			put.rank = "2"
+		}
+		put.key = w.keep(func(b []byte) []byte { return appendLastKey(b, prefix, route, f.GroupResource, f.UID) })
+		w.puts = append(w.puts, put)
+	}
+}
+
+func (w *factWriter) keep(appendTo func([]byte) []byte) span {
+	from := len(w.text)
+	w.text = appendTo(w.text)
+	return span{from, len(w.text)}
+}
+
+// flush sends everything in one round trip. A server that lost the scripts gets them in a second one.
+func (w *factWriter) flush(ctx context.Context) error {
+	if len(w.puts) == 0 {
+		return nil
+	}
+	text := string(w.text) // one copy, which every argument is a part of
+	for len(w.cmds) < len(w.puts) {
+		w.cmds = append(w.cmds, newFilingCmd())
+	}
+	ttl := w.index.ttl.Milliseconds()
+	for i := range w.puts {
+		w.cmds[i].set(&w.puts[i], text, ttl)
+	}
+	lost, err := w.send(ctx, w.cmds[:len(w.puts)])
+	if err == nil && len(lost) > 0 {
+		w.index.scripts.loaded.Store(false)
+		lost, err = w.send(ctx, lost)
+		if err == nil && len(lost) > 0 {
+			err = errors.New("the server does not keep scripts")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store attribution facts: %w", err)
+	}
+	w.index.scripts.loaded.Store(true)
+	return nil
+}
+
+// send executes the commands and returns those whose script the server did not have.
+func (w *factWriter) send(ctx context.Context, cmds []*filingCmd) (lost []*filingCmd, err error) {
+	pipe := w.index.client.Pipeline()
+	if err := w.index.scripts.prepare(ctx, w.index.client, pipe); err != nil {
+		return nil, err
+	}
+	for _, c := range cmds {
+		c.cmd.SetErr(nil)
+		_ = pipe.Process(ctx, c.cmd) // a pipeline only queues
+	}
+	_, execErr := pipe.Exec(ctx)
+	for _, c := range cmds {
+		switch err := c.cmd.Err(); {
+		case isNoScript(err):
+			lost = append(lost, c)
+		case err != nil:
+			return nil, err
+		}
+	}
+	if execErr != nil && len(lost) == 0 {
+		return nil, execErr
+	}
+	return lost, nil
+}
+
+func newFilingCmd() *filingCmd {
+	c := &filingCmd{}
+	// evalsha SHA 1 KEY VALUE TTL RANK STAGE RECEIVED AUTHOR. Pointers, so that setting them allocates
+	// nothing; but the client finds a key's node only when the key is a plain string.
+	c.args = []any{"evalsha", nil, 1, nil, &c.argv[0], nil, nil, &c.argv[1], &c.argv[2], &c.argv[3]}
+	c.cmd = redis.NewCmd(context.Background(), c.args...)
+	return c
+}
+
+func (c *filingCmd) set(p *factPut, text string, ttl int64) {
+	part := func(s span) string { return text[s.from:s.to] }
+	c.args[1], c.args[3], c.args[5], c.args[6] = p.script.sha, part(p.key), ttl, p.rank
+	c.argv[0], c.argv[1], c.argv[2], c.argv[3] = part(p.value), part(p.stage), part(p.received), part(p.who)
+}
+
+// appendInstant renders an instant with all its digits, so that texts compare as instants do.
+func appendInstant(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	return t.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000000Z")
+}
