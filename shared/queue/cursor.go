@@ -182,6 +182,7 @@ func (s *RedisStore) ForgetShard(ctx context.Context, sh Shard) error {
 	pipe.Del(ctx, s.watchCursorKey(sh))
 	pipe.Del(ctx, s.waitingKey(sh))
 	pipe.Del(ctx, s.objectsKey(sh))
+	pipe.HDel(ctx, s.shardsKey(sh.TargetUID), sh.field())
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("forget shard %s: %w", sh.GVR.GroupResource(), err)
 	}

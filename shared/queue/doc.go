@@ -16,12 +16,14 @@
 //	<p>:author:v1:command:<uid>                                string  1 h          authorcapture  watchcommit
 //	<p>:watch:v1:target:<uid>:<gr>:cluster:last-rv             string  1 h          watchcommit    watchcommit
 //	<p>:watch:v1:target:<uid>:<gr>:namespace:<ns>:last-rv      string  1 h          watchcommit    watchcommit
+//	<p>:commit:v1:target:{<uid>}:shards                        hash    1 h          watchcommit    watchcommit
 //	<p>:commit:v1:target:{<uid>:<gr>:<scope>}:waiting          hash    1 h          watchcommit    watchcommit
 //	<p>:commit:v1:target:{<uid>:<gr>:<scope>}:objects          hash    1 h          watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:lease                      string  lease        watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:fence                      string  7 d          watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:dirty                      string  1 h          watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:intents                    hash    24 h         watchcommit    watchcommit
+//	<p>:commit:v1:branch:{<branch>}:commits                    hash    7 d          watchcommit    watchcommit
 //	<p>:commit:v1:branch:{<branch>}:tip                        string  24 h         watchcommit    watchcommit
 //	<p>:commit:v1:repo:{<repo>}:objects                        hash    24 h         watchcommit    watchcommit
 //	<p>:commit:v1:repo:{<repo>}:objects-before                 hash    24 h         watchcommit    watchcommit

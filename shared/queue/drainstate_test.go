@@ -67,7 +67,7 @@ func TestNotesKeepTheFirstSightAndGoWithTheCursor(t *testing.T) {
 		// An older version never replaces a newer one; an empty blob forgets.
 		for _, step := range []struct{ give, want queue.Object }{
 			{queue.Object{RV: "9", Blob: "b9"}, queue.Object{RV: "10", Blob: "b10"}},
-			{queue.Object{RV: "11", Blob: queue.ObjectRemoved}, queue.Object{RV: "11", Blob: queue.ObjectRemoved}},
+			{queue.Object{RV: "11", Blob: queue.ObjectRemoved, Trace: "11,,,"}, queue.Object{RV: "11", Blob: queue.ObjectRemoved, Trace: "11,,,"}},
 			{queue.Object{RV: "12"}, queue.Object{}},
 		} {
 			if _, err := store.Pass(ctx, []queue.CursorMove{{Shard: cm, To: "11", Objects: map[string]queue.Object{"u1": step.give}}}); err != nil {
@@ -275,6 +275,51 @@ func TestTipMemory(t *testing.T) {
 		}
 		if tip, err := tips.RememberedTip(ctx, "repo", "other"); err != nil || tip != "" {
 			t.Fatalf("another branch: %q %v", tip, err)
+		}
+	})
+}
+
+func TestShardsThatLeaveOrServeAnotherPurposeAreForgotten(t *testing.T) {
+	valkeytest.EachAndCluster(t, func(t *testing.T, server valkeytest.Server) {
+		ctx, store := context.Background(), newStore(t, server)
+		cm, dep := queue.Shard{TargetUID: "t", GVR: configmaps, Namespace: "shop"}, queue.Shard{TargetUID: "t", GVR: deployments}
+		settle := func(want int, purposes map[queue.Shard]string) {
+			t.Helper()
+			if n, err := store.SettleShards(ctx, "t", purposes); err != nil || n != want {
+				t.Fatalf("forgot %d %v, want %d", n, err, want)
+			}
+		}
+		settle(0, map[queue.Shard]string{cm: "a", dep: "a"})
+		if _, err := store.Pass(ctx, []queue.CursorMove{{Shard: cm, To: "5"}, {Shard: dep, To: "6"}}); err != nil {
+			t.Fatal(err)
+		}
+		settle(0, map[queue.Shard]string{cm: "a", dep: "a"})
+		settle(1, map[queue.Shard]string{cm: "a", dep: "b"})
+		if got, err := store.WatchCursors(ctx, []queue.Shard{cm, dep}); err != nil || !cmp.Equal(got, []string{"5", ""}) {
+			t.Fatalf("cursors %v %v, want the one of another purpose gone", got, err)
+		}
+		settle(1, map[queue.Shard]string{dep: "b"})
+		if got, err := store.WatchCursors(ctx, []queue.Shard{cm}); err != nil || got[0] != "" {
+			t.Fatalf("cursor %v %v of a shard that left", got, err)
+		}
+		settle(1, nil)
+		settle(0, nil)
+	})
+}
+
+func TestLastCommits(t *testing.T) {
+	valkeytest.Each(t, func(t *testing.T, server valkeytest.Server) {
+		ctx, store := context.Background(), newStore(t, server)
+		if err := store.RememberCommits(ctx, "b", map[string]string{"alice": "1", "bob": "2"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.RememberCommits(ctx, "b", map[string]string{"alice": "3"}); err != nil {
+			t.Fatal(err)
+		}
+		for author, want := range map[string]string{"alice": "3", "bob": "2", "carol": ""} {
+			if id, err := store.LastCommit(ctx, "b", author); err != nil || id != want {
+				t.Errorf("%s: %q %v, want %q", author, id, err, want)
+			}
 		}
 	})
 }

@@ -30,18 +30,18 @@ type Sight struct {
 
 // Object is what the mirror knows of a live object: the last version that was passed and the id of its file.
 type Object struct {
-	RV   string
-	Blob string // ObjectRemoved when its deletion has begun and the file is gone already
+	RV    string
+	Blob  string // ObjectRemoved when its deletion has begun and the file is gone already
+	Trace string `json:",omitempty"` // what attribution remembers of the version; no spaces
 }
 
 // ObjectRemoved stands for the blob of an object whose file was removed when its deletion began.
 const ObjectRemoved = "-"
 
-func (o Object) encode() string { return o.RV + " " + o.Blob }
-
 func decodeObject(value string) Object {
-	rv, blob, _ := strings.Cut(value, " ")
-	return Object{RV: rv, Blob: blob}
+	rv, rest, _ := strings.Cut(value, " ")
+	blob, trace, _ := strings.Cut(rest, " ")
+	return Object{RV: rv, Blob: blob, Trace: trace}
 }
 
 func (s *RedisStore) shardKey(sh Shard) string {
@@ -51,7 +51,7 @@ func (s *RedisStore) shardKey(sh Shard) string {
 // waitingKey: hash, "<rv>:<uid>" to the JSON of a Sight.
 func (s *RedisStore) waitingKey(sh Shard) string { return s.shardKey(sh) + ":waiting" }
 
-// objectsKey: hash, uid to "<rv> <blob>".
+// objectsKey: hash, uid to "<rv> <blob> <trace>".
 func (s *RedisStore) objectsKey(sh Shard) string { return s.shardKey(sh) + ":objects" }
 
 // Noted is the store's answer to one Sight.
@@ -158,7 +158,7 @@ func (s *RedisStore) Sights(ctx context.Context, sh Shard, after string) ([]Sigh
 //
 // KEYS[1] waiting, KEYS[2] objects
 // ARGV[1] the cursor, ARGV[2] "1" when it comes from a replay, ARGV[3] TTL in seconds,
-// then for each object: uid, rv, blob; an empty blob forgets the object
+// then for each object: uid, rv, "<blob> <trace>" or "" to forget it
 // returns the number of notes that remain
 //
 // After a replay nothing noted before counts any more. Otherwise an older version never replaces a newer.
@@ -193,7 +193,11 @@ func (s *RedisStore) passShard(ctx context.Context, pipe redis.Pipeliner, m Curs
 	args := make([]any, 0, 3+3*len(m.Objects))
 	args = append(args, m.To, replayed, int(NotesTTL.Seconds()))
 	for uid, o := range m.Objects {
-		args = append(args, uid, o.RV, o.Blob)
+		rest := ""
+		if o.Blob != "" {
+			rest = o.Blob + " " + o.Trace
+		}
+		args = append(args, uid, o.RV, rest)
 	}
 	passShard.Eval(ctx, pipe, []string{s.waitingKey(m.Shard), s.objectsKey(m.Shard)}, args...)
 }
