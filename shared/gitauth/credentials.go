@@ -18,33 +18,25 @@ import (
 // Credentials say how to reach one server. The nil *Credentials is anonymous access with the system's trust.
 // They are immutable and safe for concurrent use.
 type Credentials struct {
-	username, password string
-	bearer             string
-	authorization      string // the whole header for basic and bearer
-	tokens             tokenSource
-	tls                *tls.Config // nil: the system's roots, no client certificate
-	proxy              *url.URL    // nil: as the environment says
-	ssh                *SSH
-	transport          [sha256.Size]byte // digest of TLS and proxy
-	identity           [sha256.Size]byte // digest of everything
-}
-
-// tokenSource mints short-lived tokens, as a GitHub App does.
-type tokenSource interface {
-	// Token returns the user name and password to send.
-	Token(ctx context.Context) (username, password string, err error)
+	authorization string      // the whole header of basic and bearer authentication
+	app           *githubApp  // mints tokens instead
+	tls           *tls.Config // nil: the system's roots, no client certificate
+	proxy         *url.URL    // nil: as the environment says
+	ssh           *SSH
+	transport     [sha256.Size]byte // digest of TLS and proxy
+	identity      [sha256.Size]byte // digest of everything
 }
 
 // Basic is a user name and a password or token.
 func Basic(username, password string) *Credentials {
-	c := &Credentials{username: username, password: password}
+	c := &Credentials{authorization: basic(username, password)}
 	c.seal()
 	return c
 }
 
 // Bearer is a token sent as it is.
 func Bearer(token string) *Credentials {
-	c := &Credentials{bearer: token}
+	c := &Credentials{authorization: "Bearer " + token}
 	c.seal()
 	return c
 }
@@ -88,17 +80,18 @@ func (c *Credentials) clone() *Credentials {
 	return &d
 }
 
-// seal computes what is derived from the other fields.
+func basic(username, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(username+":"+password))
+}
+
+// seal computes the digest of everything.
 func (c *Credentials) seal() {
-	switch {
-	case c.username != "" || c.password != "":
-		c.authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.username+":"+c.password))
-	case c.bearer != "":
-		c.authorization = "Bearer " + c.bearer
-	}
 	parts := [][]byte{c.transport[:], []byte(c.authorization)}
 	if c.ssh != nil {
 		parts = append(parts, c.ssh.digest[:])
+	}
+	if c.app != nil {
+		parts = append(parts, c.app.digest[:])
 	}
 	c.identity = digest(parts...)
 }
@@ -109,12 +102,12 @@ func (c *Credentials) Authorize(ctx context.Context, header http.Header) error {
 		return nil
 	}
 	value := c.authorization
-	if c.tokens != nil {
-		user, password, err := c.tokens.Token(ctx)
+	if c.app != nil {
+		token, err := c.app.token(ctx)
 		if err != nil {
 			return err
 		}
-		value = "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+		value = basic(appUser, token)
 	}
 	if value != "" {
 		header["Authorization"] = []string{value}

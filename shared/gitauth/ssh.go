@@ -14,6 +14,7 @@ import (
 type SSH struct {
 	signer ssh.Signer
 	known  *KnownHosts
+	config func() (*ssh.ClientConfig, error) // instead of both
 	digest [sha256.Size]byte
 }
 
@@ -36,6 +37,13 @@ func NewSSH(identity []byte, passphrase string, knownHosts []byte) (*SSH, error)
 	return &SSH{signer: signer, known: known, digest: digest(identity, []byte(passphrase), knownHosts)}, nil
 }
 
+// SSHFromConfig is an identity that another library holds. Its configuration is used as it is, and since nothing tells
+// two of them apart, each exchange has a connection of its own.
+func SSHFromConfig(config func() (*ssh.ClientConfig, error)) *SSH { return &SSH{config: config} }
+
+// Shareable says whether exchanges with these credentials may share a connection.
+func (s *SSH) Shareable() bool { return s.config == nil }
+
 // WithSSH is c with an SSH identity.
 func (c *Credentials) WithSSH(s *SSH) *Credentials {
 	d := c.clone()
@@ -53,6 +61,9 @@ var ErrHostKey = errors.New("host key differs from known_hosts")
 // ClientConfig is the configuration for one server. Only the algorithms of the keys recorded for this very host are
 // offered: with others the server might pick a key that nobody recorded.
 func (s *SSH) ClientConfig(user, host, port string) (*ssh.ClientConfig, error) {
+	if s.config != nil {
+		return s.config()
+	}
 	keys := s.known.keys(host, port)
 	if len(keys.plain) == 0 && len(keys.authorities) == 0 {
 		return nil, ErrUnknownHost

@@ -3,7 +3,6 @@ package gitwire
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,126 +16,15 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/giturl"
 )
 
-// maxSessions is how many sessions run on one connection at a time; OpenSSH allows ten.
-const maxSessions = 8
-
 // closeGrace is how long a server may take to confirm that a session is closed. A server that is silent even then
 // is taken for dead, with its connection.
 const closeGrace = 2 * time.Second
-
-// errNoIdentity is an SSH URL without credentials.
-var errNoIdentity = errors.New("SSH needs an identity and known_hosts")
-
-// sshKey tells connections apart: the same server, user and credentials share one.
-type sshKey struct {
-	address, user string
-	cred          [sha256.Size]byte
-}
-
-// sshConn is one connection, dialled once by whoever needs it first.
-type sshConn struct {
-	ready  chan struct{} // closed when dialling has ended
-	err    error         // of dialling
-	client *ssh.Client
-	slots  chan struct{}
-	once   sync.Once
-	gone   chan struct{} // closed when the connection is lost or closed
-}
-
-func (c *sshConn) close() {
-	<-c.ready
-	c.once.Do(func() {
-		if c.client != nil {
-			_ = c.client.Close() // nothing is left to lose on it
-		}
-	})
-}
-
-// sshClient returns the shared connection, dialling it if there is none. fresh says that this call dialled it.
-func (p *Pool) sshClient(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials) (conn *sshConn, fresh bool, err error) {
-	if cred.SSH() == nil {
-		return nil, false, errNoIdentity
-	}
-	key := sshKey{ep.Address(), ep.User(), cred.Digest()}
-	p.mu.Lock()
-	conn, ok := p.ssh[key]
-	if !ok {
-		conn = &sshConn{ready: make(chan struct{}), slots: make(chan struct{}, maxSessions), gone: make(chan struct{})}
-		if p.ssh == nil {
-			p.ssh = map[sshKey]*sshConn{}
-		}
-		p.ssh[key] = conn
-	}
-	p.mu.Unlock()
-	if !ok {
-		conn.client, conn.err = dialSSH(ctx, ep, cred)
-		close(conn.ready)
-		if conn.err != nil {
-			p.forget(key, conn)
-			return nil, true, conn.err
-		}
-		go func() {
-			_ = conn.client.Wait() // its error is what the sessions report
-			close(conn.gone)
-			p.forget(key, conn)
-		}()
-		return conn, true, nil
-	}
-	select {
-	case <-conn.ready:
-	case <-ctx.Done():
-		return nil, false, ctx.Err()
-	}
-	if errors.Is(conn.err, context.Canceled) && ctx.Err() == nil {
-		return p.sshClient(ctx, ep, cred) // who dialled went away; that says nothing about the server
-	}
-	return conn, false, conn.err
-}
-
-// forget takes a connection out of the pool, unless another has taken its place.
-func (p *Pool) forget(key sshKey, conn *sshConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ssh[key] == conn {
-		delete(p.ssh, key)
-	}
-}
-
-// dialSSH connects and authenticates. The deadline sits on the connection: the handshake of the ssh package knows
-// no context.
-func dialSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials) (*ssh.Client, error) {
-	config, err := cred.SSH().ClientConfig(ep.User(), ep.Host(), ep.Port())
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	nc, err := dialThrough(ctx, cred.Proxy(), ep.Address())
-	if err != nil {
-		return nil, transportError(ctx, err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = nc.SetDeadline(deadline) // a connection without deadlines still ends with the context, above
-	}
-	c, chans, reqs, err := ssh.NewClientConn(nc, ep.Address(), config)
-	if err != nil {
-		stop()
-		_ = nc.Close()
-		return nil, fmt.Errorf("ssh handshake: %w", transportError(ctx, err))
-	}
-	if !stop() {
-		_ = c.Close()
-		return nil, ctx.Err()
-	}
-	_ = nc.SetDeadline(time.Time{}) // sessions have deadlines of their own
-	return ssh.NewClient(c, chans, reqs), nil
-}
 
 // sshSession is one run of a git service.
 type sshSession struct {
 	ctx     context.Context // of the exchange
 	conn    *sshConn
+	shared  bool
 	session *ssh.Session
 	stdin   io.WriteCloser
 	stdout  *io.PipeReader // its end comes with the context's, which that of the channel would not
@@ -153,10 +41,11 @@ func (p *Pool) startSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 		if err != nil {
 			return nil, err
 		}
-		s, err := conn.start(ctx, ep, req)
+		s, err := conn.start(ctx, ep, cred.SSH().Shareable(), req)
 		if err == nil {
 			return s, nil
 		}
+		conn.leave(cred.SSH().Shareable())
 		select {
 		case <-conn.gone:
 			// A connection that was lost while idle is replaced; one just made is an error.
@@ -170,13 +59,19 @@ func (p *Pool) startSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 	}
 }
 
-func (c *sshConn) start(ctx context.Context, ep *giturl.Endpoint, req Request) (*sshSession, error) {
+// start runs a service in a session of the connection. If it fails, the caller says leave.
+func (c *sshConn) start(ctx context.Context, ep *giturl.Endpoint, shared bool, req Request) (*sshSession, error) {
+	if c.enter() && !c.alive(ctx) {
+		c.close()
+		<-c.gone
+		return nil, errConnLost
+	}
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	s := &sshSession{ctx: ctx, conn: c, stderr: &excerptWriter{}, done: make(chan struct{})}
+	s := &sshSession{ctx: ctx, conn: c, shared: shared, stderr: &excerptWriter{}, done: make(chan struct{})}
 	opened := make(chan error, 1)
 	go func() { opened <- s.open(ep, req) }()
 	select {
@@ -249,6 +144,7 @@ func (s *sshSession) Close() error {
 			go s.abandon()
 		}
 		<-s.conn.slots
+		s.conn.leave(s.shared)
 	})
 	return nil
 }
