@@ -69,7 +69,7 @@ func (l *WireLister) listAll(ctx context.Context, repoURL string, auth transport
 	if err != nil {
 		return nil, err
 	}
-	refs, err := l.list(ctx, ep, cred, gitwire.RefQuery{})
+	refs, err := l.list(ctx, ep, cred, nil)
 	if err == nil && len(refs) == 0 {
 		err = transport.ErrEmptyRemoteRepository
 	}
@@ -77,7 +77,7 @@ func (l *WireLister) listAll(ctx context.Context, repoURL string, auth transport
 }
 
 // list is one listing within the timeout, with what earlier ones learned.
-func (l *WireLister) list(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q gitwire.RefQuery) (map[string]string, error) {
+func (l *WireLister) list(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, names []string) (map[string]string, error) {
 	if l.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, l.timeout)
@@ -87,7 +87,7 @@ func (l *WireLister) list(ctx context.Context, ep *giturl.Endpoint, cred *gitaut
 	l.mu.Lock()
 	before := l.known[key]
 	l.mu.Unlock()
-	refs, after, err := l.pool.ListRefs(ctx, ep, cred, q, before)
+	refs, after, err := l.pool.ListRefs(ctx, ep, cred, names, before)
 	if err == nil && after != before {
 		l.mu.Lock()
 		l.known[key] = after

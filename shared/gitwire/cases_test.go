@@ -55,7 +55,7 @@ func TestOldServersAreDiscoveredOnce(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			server := serve(t, answers)
 			pool, ep := newPool(t), endpoint(t, server.URL+repo)
-			refs, known, err := pool.ListRefs(t.Context(), ep, nil, gitwire.RefQuery{}, gitwire.Knowledge{})
+			refs, known, err := pool.ListRefs(t.Context(), ep, nil, nil, gitwire.Knowledge{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestOldServersAreDiscoveredOnce(t *testing.T) {
 			if known.Protocol != gitwire.ProtocolOld {
 				t.Errorf("learned %+v, want an old protocol", known)
 			}
-			if _, _, err := pool.ListRefs(t.Context(), ep, nil, gitwire.RefQuery{}, known); err != nil {
+			if _, _, err := pool.ListRefs(t.Context(), ep, nil, nil, known); err != nil {
 				t.Fatal(err)
 			}
 			var want []string
@@ -132,7 +132,7 @@ func TestRedirects(t *testing.T) {
 					start = "/org/app"
 				}
 			}
-			refs, err := list(t, origin.URL+start, gitauth.Basic(c.Credentials.Username, c.Credentials.Password), gitwire.RefQuery{})
+			refs, err := list(t, origin.URL+start, gitauth.Basic(c.Credentials.Username, c.Credentials.Password), nil)
 			if (err != nil) != (expect.Error != "") {
 				t.Fatalf("refs %v, error %v, want an error: %v", refs, err, expect.Error != "")
 			}
@@ -174,7 +174,7 @@ func TestAPostGoesToWhereDiscoveryWasRedirected(t *testing.T) {
 		{"POST /org/app/git-upload-pack", "GET /org/app/info/refs", "GET /org/app.git/info/refs", "POST /org/app.git/git-upload-pack"},
 		{"POST /org/app.git/git-upload-pack"},
 	} {
-		refs, learned, err := pool.ListRefs(t.Context(), ep, nil, gitwire.RefQuery{}, known)
+		refs, learned, err := pool.ListRefs(t.Context(), ep, nil, nil, known)
 		if err != nil || len(refs) == 0 {
 			t.Fatalf("listing %d: %v, %v", i, refs, err)
 		}
@@ -197,7 +197,7 @@ func TestAnnotatedTags(t *testing.T) {
 	}{{"v0.bin", getRefs}, {"v2-lsrefs.bin", postRefs}} {
 		t.Run(tt.file, func(t *testing.T) {
 			server := serve(t, map[string]answer{tt.on: {Status: 200, body: sample(t, name, tt.file)}})
-			refs, err := list(t, server.URL+repo, nil, gitwire.RefQuery{})
+			refs, err := list(t, server.URL+repo, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestAnnotatedTags(t *testing.T) {
 					t.Errorf("refs[%q] = %q, want %q", ref, refs[ref], id)
 				}
 			}
-			exact, err := list(t, server.URL+repo, nil, gitwire.RefQuery{Prefixes: []string{"refs/tags/v1"}, Exact: true})
+			exact, err := list(t, server.URL+repo, nil, []string{"refs/tags/v1"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +228,7 @@ func TestEmptyRepositories(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			server := serve(t, map[string]answer{on: {Status: 200, body: sample(t, name, file)}})
-			refs, err := list(t, server.URL+repo, nil, gitwire.RefQuery{})
+			refs, err := list(t, server.URL+repo, nil, nil)
 			if err != nil || len(refs) != 0 {
 				t.Errorf("refs %v, error %v, want none and none", refs, err)
 			}
@@ -248,7 +248,7 @@ func TestOddRefNames(t *testing.T) {
 	server := serve(t, map[string]answer{postRefs: {Status: 200, body: sample(t, name, "v2-lsrefs.bin")}})
 	for _, e := range c.Expect {
 		t.Run(e.Ref, func(t *testing.T) {
-			refs, err := list(t, server.URL+repo, nil, gitwire.RefQuery{Prefixes: []string{e.Ref}, Exact: true})
+			refs, err := list(t, server.URL+repo, nil, []string{e.Ref})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,7 +262,7 @@ func TestOddRefNames(t *testing.T) {
 		if err := gitwire.CheckRefName(ref); !errors.Is(err, gitwire.ErrRefName) {
 			t.Errorf("CheckRefName(%q) = %v, want ErrRefName", ref, err)
 		}
-		if _, err := list(t, server.URL+repo, nil, gitwire.RefQuery{Prefixes: []string{ref}}); !errors.Is(err, gitwire.ErrRefName) {
+		if _, err := list(t, server.URL+repo, nil, []string{ref}); !errors.Is(err, gitwire.ErrRefName) {
 			t.Errorf("listing %q: %v, want ErrRefName", ref, err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestHalfAnAnswerIsAnError(t *testing.T) {
 			}
 			a := answer{Status: 200, BodyFile: e.File, body: sample(t, name, e.File)}
 			server := serve(t, map[string]answer{on: a})
-			refs, err := list(t, server.URL+repo, nil, gitwire.RefQuery{Prefixes: []string{c.TrackingRef}, Exact: true})
+			refs, err := list(t, server.URL+repo, nil, []string{c.TrackingRef})
 			got := "ok"
 			switch {
 			case err != nil:

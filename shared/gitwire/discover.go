@@ -29,7 +29,7 @@ func putPackets(packets *PacketReader) {
 
 // discover lists refs by way of GET info/refs. A server that turns out to speak v2 is asked again with a POST, now
 // with its object format and at the place it redirected to.
-func (p *Pool) discover(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q RefQuery) (map[string]string, Knowledge, error) {
+func (p *Pool) discover(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q wanted) (map[string]string, Knowledge, error) {
 	resp, err := p.getInfoRefs(ctx, ep, cred, Request{Service: UploadPack, Version2: true, MaxResponse: maxListing})
 	if err != nil {
 		return nil, Knowledge{}, err
@@ -50,7 +50,7 @@ func (p *Pool) discover(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 
 // listSSH lists refs in one session: its first words say which protocol the server speaks, and already hold the refs
 // if it is an old one.
-func (p *Pool) listSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q RefQuery) (refs map[string]string, err error) {
+func (p *Pool) listSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q wanted) (refs map[string]string, err error) {
 	resp, packets, s, err := p.greetSSH(ctx, ep, cred, Request{Service: UploadPack, Version2: true, MaxResponse: maxListing})
 	if err != nil {
 		return nil, err
@@ -78,14 +78,14 @@ type advertisement struct {
 	refs         map[string]string
 }
 
-func readAdvertisement(r io.Reader, q RefQuery) (advertisement, error) {
+func readAdvertisement(r io.Reader, q wanted) (advertisement, error) {
 	packets := getPackets(r)
 	defer putPackets(packets)
 	return readPackets(packets, q)
 }
 
 // readPackets reads an advertisement of any version up to its flush packet.
-func readPackets(packets *PacketReader, q RefQuery) (advertisement, error) {
+func readPackets(packets *PacketReader, q wanted) (advertisement, error) {
 	adv := advertisement{refs: map[string]string{}}
 	for first := true; ; {
 		kind, line, err := packets.Line()
@@ -120,7 +120,7 @@ func readPackets(packets *PacketReader, q RefQuery) (advertisement, error) {
 		if !ok || !isID(id) || len(name) == 0 {
 			return advertisement{}, fmt.Errorf("%w: malformed ref", ErrProtocol)
 		}
-		if q.wants(name) {
+		if q.has(name) {
 			adv.refs[string(name)] = string(id)
 		}
 	}

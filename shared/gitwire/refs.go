@@ -33,13 +33,8 @@ type Knowledge struct {
 	ObjectFormat string // "" for sha1
 }
 
-// RefQuery says which refs are wanted.
-type RefQuery struct {
-	// Prefixes are full names, or beginnings of them. None means every ref.
-	Prefixes []string
-	// Exact keeps only the refs that a prefix names in full: servers send every ref that begins with it.
-	Exact bool
-}
+// wanted are the refs to list: full names, or beginnings that end with a slash. None means every ref.
+type wanted []string
 
 // ErrRefName is a ref name that no repository can hold, or that could smuggle something into a request.
 var ErrRefName = errors.New("not a valid ref name")
@@ -63,17 +58,19 @@ func CheckRefName(name string) error {
 	return nil
 }
 
-// ListRefs lists refs: full name to hex id, and for an annotated tag also name^{} to the id it peels to. HEAD is
-// no ref. An empty map means that the complete answer held none.
+// ListRefs lists refs: full name to hex id, and for an annotated tag also name^{} to the id it peels to. Names are full
+// names (refs/heads/main) or beginnings that end with a slash (refs/tags/); none means every ref. HEAD is no ref. An
+// empty map means that the complete answer held none.
 //
 // Over HTTP it is one POST, without discovery. Where the answer shows that the server does not know protocol v2 or
 // uses another object format (an old server, or a proxy that drops the header, answers with nothing at all), the
 // refs are discovered with GET info/refs, and the returned Knowledge leads there directly next time. Only the flush
 // packet proves a list complete: an answer without it is ErrTruncated.
-func (p *Pool) ListRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q RefQuery, known Knowledge) (map[string]string, Knowledge, error) {
-	for _, prefix := range q.Prefixes {
-		if CheckRefName(strings.TrimSuffix(prefix, "/")) != nil {
-			return nil, known, fmt.Errorf("ref prefix: %w", ErrRefName)
+func (p *Pool) ListRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, names []string, known Knowledge) (map[string]string, Knowledge, error) {
+	q := wanted(names)
+	for _, name := range q {
+		if err := CheckRefName(strings.TrimSuffix(name, "/")); err != nil {
+			return nil, known, err
 		}
 	}
 	if ep.IsSSH() {
@@ -126,7 +123,7 @@ func worthDiscovery(err error, known Knowledge) bool {
 }
 
 // lsRefs is the single POST.
-func (p *Pool) lsRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q RefQuery, format string) (map[string]string, error) {
+func (p *Pool) lsRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q wanted, format string) (map[string]string, error) {
 	resp, err := p.post(ctx, p.where(ep), cred, Request{Service: UploadPack, Version2: true, Body: lsRefsRequest(q, format), MaxResponse: maxListing})
 	if err != nil {
 		return nil, err
@@ -140,7 +137,7 @@ func (p *Pool) lsRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cr
 	return readLsRefs(packets, q)
 }
 
-func lsRefsRequest(q RefQuery, format string) []byte {
+func lsRefsRequest(q wanted, format string) []byte {
 	b := make([]byte, 0, 256)
 	b = AppendPacket(b, "command=ls-refs\n")
 	b = AppendPacket(b, "agent="+userAgent+"\n")
@@ -149,18 +146,18 @@ func lsRefsRequest(q RefQuery, format string) []byte {
 	}
 	b = AppendDelim(b)
 	b = AppendPacket(b, "peel\n")
-	if len(q.Prefixes) == 0 {
+	if len(q) == 0 {
 		// Some servers list HEAD only when nothing is asked for.
 		b = AppendPacket(b, "ref-prefix refs/\n")
 	}
-	for _, prefix := range q.Prefixes {
-		b = AppendPacket(b, "ref-prefix "+prefix+"\n")
+	for _, name := range q {
+		b = AppendPacket(b, "ref-prefix "+name+"\n")
 	}
 	return AppendFlush(b)
 }
 
 // readLsRefs reads "<id> <name>[ peeled:<id>][ <attribute>…]" up to the flush packet.
-func readLsRefs(packets *PacketReader, q RefQuery) (map[string]string, error) {
+func readLsRefs(packets *PacketReader, q wanted) (map[string]string, error) {
 	refs := map[string]string{}
 	for {
 		kind, line, err := packets.Line()
@@ -180,7 +177,7 @@ func readLsRefs(packets *PacketReader, q RefQuery) (map[string]string, error) {
 		if !ok || !isID(id) || len(name) == 0 {
 			return nil, fmt.Errorf("%w: malformed ref", ErrProtocol)
 		}
-		if !q.wants(name) {
+		if !q.has(name) {
 			continue
 		}
 		refs[string(name)] = string(id)
@@ -197,17 +194,17 @@ func readLsRefs(packets *PacketReader, q RefQuery) (map[string]string, error) {
 	}
 }
 
-// wants says whether a ref, peeled or not, was asked for.
-func (q RefQuery) wants(name []byte) bool {
-	if !bytes.HasPrefix(name, []byte("refs/")) {
+// has says whether a ref, peeled or not, is wanted. Servers send every ref that begins with a name.
+func (q wanted) has(ref []byte) bool {
+	if !bytes.HasPrefix(ref, []byte("refs/")) {
 		return false
 	}
-	if len(q.Prefixes) == 0 {
+	if len(q) == 0 {
 		return true
 	}
-	name = bytes.TrimSuffix(name, []byte("^{}"))
-	for _, prefix := range q.Prefixes {
-		if string(name) == prefix || (!q.Exact || strings.HasSuffix(prefix, "/")) && len(name) > len(prefix) && string(name[:len(prefix)]) == prefix {
+	ref = bytes.TrimSuffix(ref, []byte("^{}"))
+	for _, name := range q {
+		if string(ref) == name || strings.HasSuffix(name, "/") && len(ref) > len(name) && string(ref[:len(name)]) == name {
 			return true
 		}
 	}

@@ -114,10 +114,10 @@ func newPool(t *testing.T) *gitwire.Pool {
 }
 
 // list lists with a fresh pool and a deadline.
-func list(t *testing.T, url string, cred *gitauth.Credentials, q gitwire.RefQuery) (map[string]string, error) {
+func list(t *testing.T, url string, cred *gitauth.Credentials, names []string) (map[string]string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	refs, _, err := newPool(t).ListRefs(ctx, endpoint(t, url), cred, q, gitwire.Knowledge{})
+	refs, _, err := newPool(t).ListRefs(ctx, endpoint(t, url), cred, names, gitwire.Knowledge{})
 	return refs, err
 }

@@ -25,8 +25,8 @@ type Strategy interface {
 // Narrower is a Strategy that knows which refs Candidate looks at, so that a server need not list the others. Refs of
 // a Strategy without it are listed in full.
 type Narrower interface {
-	// Narrow returns full ref names, or beginnings of them; exact says that each is a whole name.
-	Narrow(trackingRef string) (prefixes []string, exact bool)
+	// Narrow returns full ref names, or beginnings of them that end with a slash.
+	Narrow(trackingRef string) []string
 }
 
 // defaultRef is tracked when nothing else is said. A GitRepository pinned to a commit only is tracked there too: a
@@ -63,4 +63,4 @@ func (trackRef) Candidate(advertised map[string]string, trackingRef string) (str
 	return sha, ok
 }
 
-func (trackRef) Narrow(trackingRef string) ([]string, bool) { return []string{trackingRef}, true }
+func (trackRef) Narrow(trackingRef string) []string { return []string{trackingRef} }

@@ -59,9 +59,9 @@ func (s semverTag) Candidate(advertised map[string]string, trackingRef string) (
 	return s.trackRef.Candidate(advertised, tag)
 }
 
-func (s semverTag) Narrow(trackingRef string) ([]string, bool) {
+func (s semverTag) Narrow(trackingRef string) []string {
 	if strings.HasPrefix(trackingRef, semverMark) {
-		return []string{tagPrefix}, false
+		return []string{tagPrefix}
 	}
 	return s.trackRef.Narrow(trackingRef)
 }
