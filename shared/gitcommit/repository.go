@@ -155,7 +155,7 @@ func (r *Repository) readTip(ctx context.Context, branch string) (ObjectID, erro
 	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 	defer cancel()
 	ref := "refs/heads/" + branch
-	refs, knowledge, err := r.pool.ListRefs(ctx, r.endpoint, r.credentials, gitwire.RefQuery{Prefixes: []string{ref}, Exact: true}, r.knowledge())
+	refs, knowledge, err := r.pool.ListRefs(ctx, r.endpoint, r.credentials, []string{ref}, r.knowledge())
 	if err != nil {
 		return ObjectID{}, err
 	}
