@@ -96,7 +96,7 @@ type CommitPolicy struct {
 	// Hold keeps settled changes back for this long, so that a CommitRequest has something to ask for.
 	Hold      *metav1.Duration `json:"hold,omitempty"`
 	Committer Committer        `json:"committer,omitzero"`
-	// Message replaces the first line of each commit; see the message fields in infra/kubernetes/README.md.
+	// Message is the template of the first line of each commit, {summary} when it is empty.
 	Message string `json:"message,omitempty"`
 }
 

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -17,7 +19,10 @@ var (
 	scpForm = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s:]+$`)
 	// branchBad matches what git check-ref-format refuses in a branch name.
 	branchBad = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(/|$)|(^|/)\.|\.$|^[-/]|/$|^@$`)
-	pathBad   = regexp.MustCompile(`[\x00-\x1f\x7f\\:*?"<>|]`)
+	// messageFields are what shared/history replaces in a message.
+	messageFields = []string{"{summary}", "{count}", "{author}", "{verb}", "{resource}", "{namespace}", "{name}"}
+	messageField  = regexp.MustCompile(`\{[^{}]*\}`)
+	pathBad       = regexp.MustCompile(`[\x00-\x1f\x7f\\:*?"<>|]`)
 )
 
 // Validate says everything that is wrong with the target, each with the field, the value and the rule. It repeats
@@ -173,8 +178,13 @@ func (c *CommitPolicy) validate(bad *problems) {
 	if !strings.Contains(c.Committer.Email, "@") || strings.ContainsAny(c.Committer.Email, "<> \n\r\x00") {
 		bad.add("spec.commit.committer.email", c.Committer.Email, "must be an e-mail address")
 	}
-	if len(c.Message) > 4096 {
-		bad.add("spec.commit.message", fmt.Sprintf("%d characters", len(c.Message)), "must be at most 4096 characters")
+	if len(c.Message) > 512 || strings.ContainsFunc(c.Message, unicode.IsControl) {
+		bad.add("spec.commit.message", fmt.Sprintf("%d characters", len(c.Message)), "must be one line of at most 512 characters")
+	}
+	for _, f := range messageField.FindAllString(c.Message, -1) {
+		if !slices.Contains(messageFields, f) {
+			bad.add("spec.commit.message", f, "is not one of "+strings.Join(messageFields, ", "))
+		}
 	}
 }
 

@@ -64,6 +64,11 @@ func TestGitTargetValidate(t *testing.T) {
 		{"a hold of a day", func(s *GitTargetSpec) { s.Commit.Hold = &metav1.Duration{Duration: 24 * time.Hour} }, "spec.commit.hold (24h0m0s)"},
 		{"a committer that breaks the commit object", func(s *GitTargetSpec) { s.Commit.Committer.Name = "a\nb" }, "spec.commit.committer.name"},
 		{"an e-mail without @", func(s *GitTargetSpec) { s.Commit.Committer.Email = "bot" }, "spec.commit.committer.email (bot)"},
+		{"a message with the fields that there are", func(s *GitTargetSpec) {
+			s.Commit.Message = "{author}: {summary} [{verb} {resource} {namespace}/{name}, {count}]"
+		}, ""},
+		{"a message with a field that is none", func(s *GitTargetSpec) { s.Commit.Message = "by {user}" }, "spec.commit.message ({user}) is not one of {summary}"},
+		{"a message of two lines", func(s *GitTargetSpec) { s.Commit.Message = "a\nChange: x" }, "must be one line"},
 		{"plaintext Secrets", func(s *GitTargetSpec) { s.Secrets = "Plain" }, "spec.secrets (Plain) must be Skip"},
 		{"an unknown prune policy", func(s *GitTargetSpec) { s.Prune = "Sometimes" }, "must be Never or OnEvent or Always"},
 	}

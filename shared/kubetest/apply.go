@@ -156,3 +156,21 @@ func (c *Cluster) Eventually(what string, try func(context.Context) error) {
 
 // Gone says whether the error is that the object is not there.
 func Gone(err error) bool { return apierrors.IsNotFound(err) }
+
+// Listing names a resource, in one namespace or in all.
+type Listing struct {
+	GVR       schema.GroupVersionResource
+	Namespace string
+}
+
+// List reads all objects of a resource, as they are now.
+func (c *Cluster) List(l Listing) []unstructured.Unstructured {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	list, err := c.Client(Admin).Resource(l.GVR).Namespace(l.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatalf("list %s: %v", l.GVR.Resource, err)
+	}
+	return list.Items
+}

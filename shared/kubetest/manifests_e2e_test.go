@@ -189,7 +189,7 @@ func testGitTargetRules(t *testing.T, c *Cluster) {
 	long := strings.Repeat("a", 2000)
 	tests := []struct{ name, spec, want string }{
 		{"valid", "repository: {url: " + url + "}\nresources: [{resource: configmaps}]", ""},
-		{"valid in full", "repository: {url: 'ssh://git@h:22/a/b', branch: a/b, path: a/b.c, secretRef: {namespace: a, name: b}}\nresources: [{group: apps, resource: deployments, namespaces: [a, b]}, {resource: pods, selector: {matchExpressions: [{key: a, operator: Exists}]}}]\nauditRoute: a.b_c-1\nattributionGrace: 1m\nignoreActors: ['system:serviceaccount:a:b']\ncommit: {hold: 1h, message: x}", ""},
+		{"valid in full", "repository: {url: 'ssh://git@h:22/a/b', branch: a/b, path: a/b.c, secretRef: {namespace: a, name: b}}\nresources: [{group: apps, resource: deployments, namespaces: [a, b]}, {resource: pods, selector: {matchExpressions: [{key: a, operator: Exists}]}}]\nauditRoute: a.b_c-1\nattributionGrace: 1m\nignoreActors: ['system:serviceaccount:a:b']\ncommit: {hold: 1h, message: '{author}: {summary}'}", ""},
 		{"no repository", "resources: [{resource: configmaps}]", "spec.repository"},
 		{"no URL", "repository: {branch: main}\nresources: [{resource: configmaps}]", "spec.repository.url"},
 		{"a local path", "repository: {url: /srv/cfg.git}\nresources: [{resource: configmaps}]", "must be https://HOST/PATH"},
@@ -230,6 +230,8 @@ func testGitTargetRules(t *testing.T, c *Cluster) {
 		{"a hold of a day", "repository: {url: " + url + "}\ncommit: {hold: 24h}\nresources: [{resource: configmaps}]", "spec.commit.hold"},
 		{"a committer that breaks the commit", "repository: {url: " + url + "}\ncommit: {committer: {name: 'a<b'}}\nresources: [{resource: configmaps}]", "line breaks"},
 		{"an e-mail that is none", "repository: {url: " + url + "}\ncommit: {committer: {email: bot}}\nresources: [{resource: configmaps}]", "must be an e-mail address"},
+		{"a message with a field that is none", "repository: {url: " + url + "}\ncommit: {message: 'by {user}'}\nresources: [{resource: configmaps}]", "may hold {summary}"},
+		{"a message of two lines", "repository: {url: " + url + "}\ncommit: {message: \"a\\nb\"}\nresources: [{resource: configmaps}]", "must be one line"},
 		{"plaintext Secrets", "repository: {url: " + url + "}\nsecrets: Plain\nresources: [{resource: configmaps}]", "spec.secrets"},
 		{"an unknown prune", "repository: {url: " + url + "}\nprune: Sometimes\nresources: [{resource: configmaps}]", "spec.prune"},
 	}
