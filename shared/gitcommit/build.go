@@ -14,6 +14,9 @@ import (
 //
 // Errors: *PathError, *ConflictError; ErrGone when a remembered tip is no longer on the server; else the network's.
 func (r *Repository) Build(ctx context.Context, tip Tip, commits []Commit) (*Built, error) {
+	if err := checkBranch(tip.Branch); err != nil {
+		return nil, err
+	}
 	built, err := r.build(ctx, tip, commits)
 	if err != nil {
 		return nil, fmt.Errorf("build on refs/heads/%s of %s: %w", tip.Branch, r.endpoint.HostLabel(), err)

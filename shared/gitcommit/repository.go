@@ -87,6 +87,9 @@ func Open(remote Remote, options Options) (*Repository, error) {
 
 // Tip reads where the branch stands, with one request.
 func (r *Repository) Tip(ctx context.Context, branch string) (Tip, error) {
+	if err := checkBranch(branch); err != nil {
+		return Tip{}, err
+	}
 	id, err := r.readTip(ctx, branch)
 	if err != nil {
 		return Tip{}, fmt.Errorf("read refs/heads/%s of %s: %w", branch, r.endpoint.HostLabel(), err)
@@ -141,6 +144,9 @@ func (r *Repository) setFormat(f gitobject.Format) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.format = f
+	if f != gitobject.SHA1 {
+		r.learned.ObjectFormat = f.String() // saves asking in the wrong format first
+	}
 }
 
 func (r *Repository) forgetful(err error) {
@@ -149,8 +155,15 @@ func (r *Repository) forgetful(err error) {
 	}
 }
 
-// readTip asks for one ref. An empty repository that was never asked before is asked for its object format too, in the
-// way that ListRefs falls back to.
+// checkBranch refuses what git refuses, before any of it gets into a request.
+func checkBranch(branch string) error {
+	if branch == "" || gitwire.CheckRefName("refs/heads/"+branch) != nil {
+		return fmt.Errorf("branch %q: %w", clip(branch), gitwire.ErrRefName)
+	}
+	return nil
+}
+
+// readTip asks for one ref.
 func (r *Repository) readTip(ctx context.Context, branch string) (ObjectID, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 	defer cancel()
@@ -163,12 +176,16 @@ func (r *Repository) readTip(ctx context.Context, branch string) (ObjectID, erro
 	if err != nil {
 		return ObjectID{}, err
 	}
-	id, err := ObjectID{}, error(nil)
+	var id ObjectID
 	if text := refs[ref]; text != "" {
 		if id, err = gitobject.ParseID(text); err != nil {
 			return ObjectID{}, err
 		}
 		format = id.Format()
+	} else if r.endpoint.IsSSH() {
+		if format, err = r.pool.ObjectFormat(ctx, r.endpoint, r.credentials); err != nil {
+			return ObjectID{}, err
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

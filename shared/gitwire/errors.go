@@ -75,6 +75,9 @@ func printable[T ~string | ~[]byte](text T) string {
 
 // transportError strips the URL that net/http puts into its errors, and keeps the chain below it.
 func transportError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	var wrapped *url.Error
 	for errors.As(err, &wrapped) {
 		err = wrapped.Err

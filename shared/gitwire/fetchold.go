@@ -15,7 +15,7 @@ import (
 // can do, then asks once, with multi_ack where that is offered (Azure Repos insists on it). A depth or a filter is
 // used where the server knows it and left out where not: then more arrives, never less.
 func (p *Pool) FetchOld(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req FetchRequest) (map[gitobject.ID]gitobject.Object, error) {
-	offered, err := p.offers(ctx, ep, cred)
+	offered, err := p.offers(ctx, ep, cred, UploadPack)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,9 @@ func (c capabilities) format() (gitobject.Format, error) {
 	return gitobject.SHA1, nil
 }
 
-func (p *Pool) offers(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials) (capabilities, error) {
-	resp, err := p.Advertise(ctx, ep, cred, Request{Service: UploadPack})
+// offers reads the capabilities that a service's advertisement of refs carries.
+func (p *Pool) offers(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, service Service) (capabilities, error) {
+	resp, err := p.Advertise(ctx, ep, cred, Request{Service: service})
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +55,12 @@ func (p *Pool) offers(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cr
 	in := NewPacketReader(resp)
 	for {
 		kind, line, err := in.Line()
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if kind == Data && string(line) == "version 1" {
+		case kind != Data:
+			return nil, nil // an empty repository, which UploadPack says nothing about
+		case string(line) == "version 1":
 			continue
 		}
 		_, list, found := strings.Cut(string(line), "\x00")
@@ -66,6 +69,16 @@ func (p *Pool) offers(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cr
 		}
 		return strings.Fields(list), nil
 	}
+}
+
+// ObjectFormat asks for the object format of a repository that may be empty, in the way that every server
+// understands. A listing over HTTP tells it too.
+func (p *Pool) ObjectFormat(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials) (gitobject.Format, error) {
+	offered, err := p.offers(ctx, ep, cred, ReceivePack)
+	if err != nil {
+		return gitobject.SHA1, err
+	}
+	return offered.format()
 }
 
 // version0 is the request, and whether the answer begins with shallow lines.

@@ -1,0 +1,240 @@
+package gitcommit_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
+	"github.com/tidemark-dev/tidemark/shared/gitcommit"
+	"github.com/tidemark-dev/tidemark/shared/gitobject"
+	"github.com/tidemark-dev/tidemark/shared/gittest"
+)
+
+// serverKinds are the servers that are out there, made of a modern one.
+var serverKinds = []struct {
+	name string
+	set  func(*gittest.Server, *gittest.Repository)
+	// requests that a cold walk to one file takes, from reading the tip to the push
+	requests int
+	learns   bool // asked in the wrong object format first
+}{
+	{"modern", func(*gittest.Server, *gittest.Repository) {}, 7, true},
+	{"without filters", func(_ *gittest.Server, repo *gittest.Repository) {
+		repo.Configure("uploadpack.allowFilter", "false")
+	}, 5, true},
+	{"without protocol v2", func(server *gittest.Server, _ *gittest.Repository) { server.WithoutV2() }, 8, false},
+	{"without either", func(server *gittest.Server, repo *gittest.Repository) {
+		server.WithoutV2()
+		repo.Configure("uploadpack.allowFilter", "false")
+	}, 8, false},
+	{"that insists on multi_ack", func(server *gittest.Server, _ *gittest.Repository) {
+		server.WithoutV2()
+		server.Inject(gittest.Reads, 1000, func(w http.ResponseWriter, r *http.Request, git http.Handler) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || !strings.Contains(string(body), " multi_ack") {
+				http.Error(w, "multi_ack is required", http.StatusBadRequest)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			git.ServeHTTP(w, r)
+		})
+	}, 8, false},
+}
+
+func TestServersOfAllKinds(t *testing.T) {
+	for _, kind := range serverKinds {
+		t.Run(strings.ReplaceAll(kind.name, " ", "_"), func(t *testing.T) {
+			eachFormat(t, func(t *testing.T, server *gittest.Server, repo *gittest.Repository) {
+				paths := repo.Fill("main", 120)
+				kind.set(server, repo)
+				exercise(t, gitcommit.Remote{URL: repo.URL}, repo, paths)
+				cold := open(t, repo, gitcommit.Options{})
+				server.Records()
+				land(t, cold, "main", commitOf("one file", write(paths[7], "cold: 1\n")))
+				want := kind.requests
+				if kind.learns && len(repo.Tip("main")) == 64 {
+					want += 2 // to learn that it is a SHA-256 repository
+				}
+				if records := server.Records(); len(records) != want {
+					t.Errorf("a cold walk took %d requests, want %d: %v", len(records), want, records)
+				}
+			})
+		})
+	}
+}
+
+// exercise does everything that the package offers once, on a repository that Fill has filled.
+func exercise(t *testing.T, remote gitcommit.Remote, repo *gittest.Repository, paths []string) {
+	t.Helper()
+	ctx := timeout(t)
+	r, err := gitcommit.Open(remote, gitcommit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := repo.Tip("main")
+	for i := range 3 {
+		land(t, r, "main", commitOf(fmt.Sprint("change ", i), write(paths[11*i], fmt.Sprint("n: ", i, "\n")), remove(paths[100+i])),
+			commitOf(fmt.Sprint("add ", i), write(fmt.Sprintf("new/dir-%d/file.yaml", i), "x\n")))
+	}
+	land(t, r, "feature/first", commitOf("a new branch", write("only.yaml", "y\n")))
+	if got := repo.Read("feature/first", "only.yaml"); got != "y\n" {
+		t.Errorf("the new branch: got %q", got)
+	}
+	fresh, err := gitcommit.Open(remote, gitcommit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip, err := fresh.Tip(ctx, "main")
+	if err != nil || tip.ID.String() != repo.Tip("main") {
+		t.Fatalf("tip got %v, %v; want %s", tip, err, repo.Tip("main"))
+	}
+	files, err := fresh.Files(ctx, tip, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := repo.Files("main")
+	if !slices.Equal(slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(want))) {
+		t.Errorf("got %d files, want %d", len(files), len(want))
+	}
+	for path, entry := range files {
+		if head := fmt.Sprintf("%06o blob %s", entry.Mode, entry.ID); head != want[path] {
+			t.Errorf("%s: got %s, want %s", path, head, want[path])
+		}
+	}
+	third := gitobject.MustParseID(repo.Git("rev-parse", "main~3"))
+	for _, id := range []gitcommit.ObjectID{tip.ID, third, gitobject.MustParseID(old)} {
+		another, err := gitcommit.Open(remote, gitcommit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		onLine, err := another.OnFirstParentLine(ctx, tip, gitcommit.ObjectID{}, id)
+		if err != nil || !onLine {
+			t.Errorf("%s on the line: got %v, %v", id, onLine, err)
+		}
+	}
+	if missing, err := fresh.Tip(ctx, "nobody"); err != nil || !missing.ID.IsZero() {
+		t.Errorf("a branch that is not there: got %v, %v", missing, err)
+	}
+}
+
+func TestOverSSH(t *testing.T) {
+	for _, v2 := range []bool{true, false} {
+		t.Run(fmt.Sprintf("v2=%v", v2), func(t *testing.T) {
+			eachFormat(t, func(t *testing.T, server *gittest.Server, repo *gittest.Repository) {
+				ssh := server.NewSSHServer()
+				if !v2 {
+					ssh.WithoutV2()
+				}
+				url := ssh.URL("org/cfg.git")
+				identity, err := gitauth.NewSSH(ssh.Identity, "", ssh.KnownHosts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var anonymous *gitauth.Credentials
+				remote := gitcommit.Remote{URL: url, Credentials: anonymous.WithSSH(identity)}
+				first, err := gitcommit.Open(remote, gitcommit.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				land(t, first, "main", commitOf("the first commit", write("a", "1\n")))
+				paths := fillOnto(repo, "main")
+				exercise(t, remote, repo, paths)
+				repo.Hook("pre-receive", "echo frozen >&2; exit 1")
+				tip, err := first.Tip(timeout(t), "main")
+				if err != nil {
+					t.Fatal(err)
+				}
+				built, err := first.Build(timeout(t), tip, []gitcommit.Commit{commitOf("m", write("b", "1"))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcome, err := first.Push(timeout(t), built)
+				if outcome.Class != gitcommit.Policy || !strings.Contains(outcome.Words, "frozen") || err == nil {
+					t.Errorf("a hook refuses: got %+v, %v", outcome, err)
+				}
+			})
+		})
+	}
+}
+
+// fillOnto replaces what is on the branch by what Fill makes.
+func fillOnto(repo *gittest.Repository, branch string) []string {
+	repo.Git("update-ref", "-d", "refs/heads/"+branch)
+	return repo.Fill(branch, 120)
+}
+
+func TestCredentials(t *testing.T) {
+	const secret = "hunter2-s3cr3t"
+	t.Run("password", func(t *testing.T) {
+		server := gittest.NewServer(t)
+		repo := server.Repository("cfg.git")
+		server.RequirePassword("alice", secret)
+		r, err := gitcommit.Open(gitcommit.Remote{URL: repo.URL, Credentials: gitauth.Basic("alice", secret)}, gitcommit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		land(t, r, "main", commitOf("m", write("a", "1")))
+	})
+	t.Run("token over TLS", func(t *testing.T) {
+		server := gittest.NewTLSServer(t)
+		repo := server.Repository("cfg.git")
+		server.RequireToken(secret)
+		credentials, err := gitauth.Bearer(secret).WithTLS(server.CA, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := gitcommit.Open(gitcommit.Remote{URL: repo.URL, Credentials: credentials}, gitcommit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		land(t, r, "main", commitOf("m", write("a", "1")))
+	})
+	t.Run("refused, and no error repeats them", func(t *testing.T) {
+		server := gittest.NewServer(t)
+		repo := server.Repository("cfg.git")
+		server.RequirePassword("alice", "another")
+		withUserinfo := strings.Replace(repo.URL, "http://", "http://alice:"+secret+"@", 1)
+		for _, url := range []string{repo.URL, withUserinfo, "https://alice:" + secret + "@127.0.0.1:1/r.git", "https://alice:" + secret + "%zz@127.0.0.1/r.git", "ssh://git:" + secret + "@127.0.0.1:1/r.git"} {
+			r, err := gitcommit.Open(gitcommit.Remote{URL: url, Credentials: gitauth.Basic("alice", secret)}, gitcommit.Options{})
+			if err == nil {
+				_, err = r.Tip(timeout(t), "main")
+			}
+			if err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("the tip of %s: got %v", strings.ReplaceAll(url, secret, "***"), err)
+			}
+			if r == nil {
+				continue
+			}
+			built, err := r.Build(timeout(t), gitcommit.Tip{Branch: "main"}, []gitcommit.Commit{commitOf("m", write("a", "1"))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome, err := r.Push(timeout(t), built)
+			if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, outcome), secret) {
+				t.Errorf("a push to %s: got %v", strings.ReplaceAll(url, secret, "***"), err)
+			}
+		}
+	})
+}
+
+func TestRefusesBranchNamesThatGitRefuses(t *testing.T) {
+	server := gittest.NewServer(t)
+	r := open(t, server.Repository("cfg.git"), gitcommit.Options{})
+	for _, branch := range []string{"", "a b", "a\nref-prefix refs/", "..", "x.lock", "\x01", "a..b", "a~1", "/a", "a//b"} {
+		if _, err := r.Tip(timeout(t), branch); err == nil {
+			t.Errorf("the tip of %q was read", branch)
+		}
+		if built, err := r.Build(timeout(t), gitcommit.Tip{Branch: branch}, []gitcommit.Commit{commitOf("m", write("a", "1"))}); err == nil {
+			t.Errorf("commits for %q were built: %v", branch, built)
+		}
+	}
+	if n := len(server.Records()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
