@@ -26,6 +26,9 @@ const (
 // readyTimeout is generous: the servers share the machine with the tests.
 const readyTimeout = 3 * time.Minute
 
+// AggregatedRoles is the controller that fills in the rules of aggregated ClusterRoles.
+const AggregatedRoles = "clusterrole-aggregation-controller"
+
 // Options say what the control plane is to have besides RBAC.
 type Options struct {
 	// AuditURL is where audit events go, as they come from infra/kubernetes/audit; empty: no audit.
@@ -36,8 +39,8 @@ type Options struct {
 	AuditPolicy string
 	// AuditMaxWait is how long the API server collects audit events; 0 means 300 ms.
 	AuditMaxWait time.Duration
-	// ControllerManager runs it too: garbage collection, namespaces, Deployments, aggregated roles.
-	ControllerManager bool
+	// Controllers are those that kube-controller-manager runs, "*" is all; without any it does not run at all.
+	Controllers []string
 	// Args are more arguments of the API server.
 	Args []string
 }
@@ -67,7 +70,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	c.must(c.etcd.start())
 	c.must(c.apiserver.start())
 	c.waitReady()
-	if o.ControllerManager {
+	if c.controller != nil {
 		c.must(c.controller.start())
 	}
 	return c
@@ -117,9 +120,10 @@ func (c *Cluster) setUp(o Options) error {
 		return err
 	}
 	c.apiserver = c.process("kube-apiserver", append(append(args, audit...), o.Args...)...)
-	if o.ControllerManager {
+	if len(o.Controllers) > 0 {
 		c.controller = c.process("kube-controller-manager",
 			"--kubeconfig="+c.Kubeconfig(Admin), "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials",
+			"--controllers="+strings.Join(o.Controllers, ","),
 			"--service-account-private-key-file="+c.file("sa.key"), "--root-ca-file="+c.file("tls.crt"))
 	}
 	return nil

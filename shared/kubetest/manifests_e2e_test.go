@@ -41,7 +41,7 @@ func kustomized(t *testing.T) []string {
 }
 
 func TestManifests(t *testing.T) {
-	c := Start(t, Options{ControllerManager: true})
+	c := Start(t, Options{Controllers: []string{AggregatedRoles}})
 	c.Apply(kustomized(t)...)
 	c.ApplyText("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}")
 	t.Run("samples", func(t *testing.T) { testSamples(t, c) })

@@ -57,7 +57,7 @@ func (c *Cluster) Kubeconfig(u User) string {
 func (c *Cluster) KubeconfigFor(name string, config *rest.Config) string {
 	c.t.Helper()
 	file := c.file(name + ".kubeconfig")
-	c.must(os.WriteFile(file, kubeconfig(config.Host, c.ca, config.BearerToken), 0o600))
+	c.must(os.WriteFile(file, kubeconfig(config.Host, config.CAData, config.BearerToken), 0o600))
 	return file
 }
 

@@ -17,7 +17,7 @@ import (
 // TestStory is a working day in a cluster: everybody changes things in their own way, and each change is in git under
 // the name of whoever made it.
 func TestStory(t *testing.T) {
-	w := newWorld(t, kubetest.Options{ControllerManager: true}, `
+	w := newWorld(t, kubetest.Options{Controllers: []string{"*"}}, `
   resources:
   - {resource: configmaps, namespaces: [shop, platform]}
   - {group: apps, resource: deployments}

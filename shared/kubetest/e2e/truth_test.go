@@ -195,11 +195,7 @@ func (w *world) records() map[string][]did {
 // Objects that only a replay brought in are left out, unless somebody changed them.
 func (w *world) wantHistory(tr *truth) {
 	w.t.Helper()
-	want := map[string][]did{}
-	for _, d := range tr.done {
-		want[d.object] = append(want[d.object], d)
-	}
-	got := w.records()
+	want, got := byObject(tr), w.records()
 	wrong := 0
 	for name, expected := range want {
 		if a, b := lines(expected), lines(withoutRemovedVersions(got[name])); a != b {

@@ -40,7 +40,8 @@ const gitUser = "tidemark"
 
 func newWorld(t *testing.T, options kubetest.Options, target string, settings ...string) *world {
 	t.Helper()
-	w := &world{t: t, redis: valkeytest.Real(t)}
+	w := &world{t: t}
+	w.redis, _ = valkeytest.Own(t)
 	auditToken, gitPassword := w.secret(), w.secret()
 	git := gittest.NewServer(t)
 	git.RequirePassword(gitUser, gitPassword)
