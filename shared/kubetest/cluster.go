@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // The versions in servers/go.mod.
@@ -33,8 +34,10 @@ const AggregatedRoles = "clusterrole-aggregation-controller"
 type Options struct {
 	// AuditURL is where audit events go, as they come from infra/kubernetes/audit; empty: no audit.
 	AuditURL string
-	// AuditToken is sent with them.
+	// AuditToken is sent with them, and AuditCA is what the address is trusted by. The API server keeps the token to
+	// itself unless the address is https.
 	AuditToken string
+	AuditCA    []byte
 	// AuditPolicy is a file; empty is infra/kubernetes/audit/policy.yaml.
 	AuditPolicy string
 	// AuditMaxWait is how long the API server collects audit events; 0 means 300 ms.
@@ -140,14 +143,31 @@ func (c *Cluster) auditArgs(o Options) ([]string, error) {
 	if wait == 0 {
 		wait = 300 * time.Millisecond
 	}
-	config := kubeconfig(o.AuditURL, nil, o.AuditToken)
-	if err := os.WriteFile(c.file("audit.kubeconfig"), config, 0o600); err != nil {
+	if err := c.auditKubeconfig(o); err != nil {
 		return nil, err
 	}
 	return []string{
 		"--audit-policy-file=" + policy, "--audit-webhook-config-file=" + c.file("audit.kubeconfig"),
 		"--audit-webhook-mode=batch", "--audit-webhook-batch-max-wait=" + wait.String(),
 	}, nil
+}
+
+// auditKubeconfig is the shipped file with this test's address and token.
+func (c *Cluster) auditKubeconfig(o Options) error {
+	shipped, err := clientcmd.LoadFromFile(Manifest("audit/webhook.kubeconfig"))
+	if err != nil {
+		return err
+	}
+	for _, cluster := range shipped.Clusters {
+		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = o.AuditURL, "", o.AuditCA
+	}
+	for _, user := range shipped.AuthInfos {
+		user.TokenFile = c.file("audit-token")
+	}
+	if err := os.WriteFile(c.file("audit-token"), []byte(o.AuditToken), 0o600); err != nil {
+		return err
+	}
+	return clientcmd.WriteToFile(*shipped, c.file("audit.kubeconfig"))
 }
 
 func (c *Cluster) process(name string, args ...string) *process {

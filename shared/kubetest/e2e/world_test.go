@@ -51,7 +51,8 @@ func newWorld(t *testing.T, options kubetest.Options, target string, settings ..
 	w.ingest = start(t, "auditingest", append(store, "AUDIT_TOKENS=default="+auditToken)...)
 	capture := start(t, "authorcapture", store...)
 
-	options.AuditURL, options.AuditToken = w.ingest.url+"/audit-webhook/default", auditToken
+	front := w.secured(w.ingest)
+	options.AuditURL, options.AuditToken, options.AuditCA = front.URL+"/audit-webhook/default", auditToken, kubetest.CABundle(front)
 	w.cluster = kubetest.Start(t, options)
 	w.cluster.Apply("namespace.yaml", "crds/gittargets.yaml", "crds/commitrequests.yaml",
 		"rbac/watchcommit.yaml", "rbac/mirrored.yaml", "rbac/git-credentials.yaml", "rbac/people.yaml")
@@ -85,16 +86,23 @@ func (w *world) secret() string {
 	return s
 }
 
-// admission applies the webhook configuration as it is shipped, with the address of the test's own TLS in front of
-// authorcapture.
-func (w *world) admission(capture *function) {
+// secured is TLS in front of a function, as a platform's ingress is: the API server calls webhooks no other way.
+func (w *world) secured(f *function) *httptest.Server {
 	w.t.Helper()
-	to, err := url.Parse(capture.url)
+	to, err := url.Parse(f.url)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	front := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(to))
 	w.t.Cleanup(front.Close)
+	return front
+}
+
+// admission applies the webhook configuration as it is shipped, with the address of the test's own TLS in front of
+// authorcapture.
+func (w *world) admission(capture *function) {
+	w.t.Helper()
+	front := w.secured(capture)
 	for _, u := range w.cluster.Read(kubetest.Manifest("admission/authorcapture.yaml")) {
 		hooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
 		for _, h := range hooks {
