@@ -22,6 +22,7 @@ type Player struct {
 
 	AuditURL       string // what the route is added to: http://…/audit-webhook
 	AuditToken     string
+	Route          string // where every batch goes, when not to the route it came by
 	AdmissionURL   string // empty: no reviews are sent
 	AdmissionToken string
 	// Sent, when set, hears of every POST and its answer.
@@ -88,7 +89,7 @@ func (p *Player) prepare() {
 	}
 	p.ready = true
 	for _, a := range p.Session.Audit {
-		p.queue = append(p.queue, delivery{a.At, a.Route, a.Body})
+		p.queue = append(p.queue, delivery{a.At, cmp.Or(p.Route, a.Route), a.Body})
 	}
 	if p.AdmissionURL != "" {
 		for _, r := range p.Session.Admission {

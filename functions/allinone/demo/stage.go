@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
+	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
+	"github.com/tidemark-dev/tidemark/shared/kubetest/replay/verdict"
+)
+
+const (
+	branch = "main"
+	path   = "cluster" // the target's folder in the repository
+	route  = "demo"
+	token  = "demo-token"
+	grace  = 8 * time.Second
+)
+
+// stage is everything around the program: its cluster, its repository, its settings.
+type stage struct {
+	session   *replay.Session
+	clock     *replay.Clock
+	api       *replay.Server
+	expected  *verdict.Expectation
+	resources []schema.GroupResource
+	speed     float64
+	program   string
+
+	dir           string
+	repository    string // on disk
+	repositoryURL string
+	apiURL        string
+	programURL    string
+	servers       []*http.Server
+	process       *exec.Cmd
+	ended         chan error
+}
+
+// controllers' own objects are left out unless all are asked for; Secrets are named and skipped by the program.
+var controlled = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io", "events", "events.events.k8s.io", "leases.coordination.k8s.io"}
+
+func newStage(session *replay.Session, o options) (*stage, error) {
+	s := &stage{session: session, clock: replay.NewClock(), program: o.program, ended: make(chan error, 1)}
+	s.api = replay.NewServer(session, s.clock)
+	s.clock.Set(session.Begin())
+	s.speed = max(1, session.End().Seconds()/o.within.Seconds())
+	for _, w := range session.Watches {
+		gr := w.GroupResource()
+		if (o.all || !slices.Contains(controlled, gr.String())) && gr.Resource != "commitrequests" {
+			s.resources = append(s.resources, gr)
+		}
+	}
+	var err error
+	if s.expected, err = verdict.Expect(session, path, s.resources); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "tidemark-demo-"); err != nil {
+		return nil, err
+	}
+	s.repository = filepath.Join(s.dir, "cluster.git")
+	if err := backend.Init(s.repository, "sha1"); err != nil {
+		return nil, err
+	}
+	git, err := backend.Handler(s.dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.apiURL, err = s.serve(s.api); err != nil {
+		return nil, err
+	}
+	gitURL, err := s.serve(git)
+	if err != nil {
+		return nil, err
+	}
+	s.repositoryURL = gitURL + "/cluster.git"
+	return s, nil
+}
+
+// serve listens on a free port of this machine.
+func (s *stage) serve(h http.Handler) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	s.servers = append(s.servers, server)
+	go func() { _ = server.Serve(l) }() // ends with Close
+	return "http://" + l.Addr().String(), nil
+}
+
+// start writes the program's settings and runs it, until it watches everything that it is to mirror.
+func (s *stage) start(ctx context.Context) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	address := listener.Addr().String()
+	listener.Close() // the program takes the port next
+	s.programURL = "http://" + address
+
+	files := map[string]string{"kubeconfig": s.kubeconfig(), "targets.yaml": s.targets()}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	log, err := os.Create(filepath.Join(s.dir, "allinone.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.process = exec.Command(s.program)
+	s.process.Stdout, s.process.Stderr = log, log
+	s.process.Env = append(os.Environ(),
+		"LISTEN_ADDRESS="+address, "REDIS_ADDR=", "FUNCTIONS=auditingest,authorcapture,watchcommit",
+		"KUBECONFIG="+filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE="+filepath.Join(s.dir, "targets.yaml"),
+		"AUDIT_TOKENS="+route+"="+token, "ADMISSION_TOKEN="+token, "AUDIT_ALLOW_ANONYMOUS=", "READ_TOKEN=",
+		"ATTRIBUTION_GRACE="+grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
+	)
+	if err := s.process.Start(); err != nil {
+		return fmt.Errorf("run the all-in-one: %w", err)
+	}
+	go func() { s.ended <- s.process.Wait() }()
+	return s.until(ctx, 30*time.Second, "the all-in-one watches the cluster", s.watched)
+}
+
+// watched says whether the program has begun to watch everything that is served at the beginning.
+func (s *stage) watched(context.Context) (bool, error) {
+	requests := s.api.Requests()
+	for _, w := range s.session.Watches {
+		gr := w.GroupResource()
+		if w.ServedFrom == 0 && gr.String() != "secrets" && slices.Contains(s.resources, gr) && requests["watch "+gr.String()] == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// until waits for something, and no longer than the program lives.
+func (s *stage) until(ctx context.Context, patience time.Duration, what string, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		ok, err := done(ctx)
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case err := <-s.ended:
+			s.process = nil
+			return fmt.Errorf("the all-in-one ended (%v) before %s", err, what)
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not within %s", what, patience)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (s *stage) kubeconfig() string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: demo
+clusters: [{name: demo, cluster: {server: %q}}]
+users: [{name: demo, user: {}}]
+contexts: [{name: demo, context: {cluster: demo, user: demo}}]
+`, s.apiURL)
+}
+
+func (s *stage) targets() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `apiVersion: tidemark.dev/v1alpha1
+kind: GitTarget
+metadata: {name: demo}
+spec:
+  repository: {url: %q, branch: %s, path: %s}
+  auditRoute: %s
+  commit: {committer: {name: Tidemark, email: tidemark@example.com}}
+  resources:
+`, s.repositoryURL, branch, path, route)
+	for _, gr := range s.resources {
+		fmt.Fprintf(&b, "  - {group: %q, resource: %s}\n", gr.Group, gr.Resource)
+	}
+	return b.String()
+}
+
+// stop asks the program to end.
+func (s *stage) stop() error {
+	if s.process == nil {
+		return nil
+	}
+	process := s.process
+	s.process = nil
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			return fmt.Errorf("the all-in-one ended badly: %w", err)
+		}
+		return nil
+	case <-time.After(15 * time.Second):
+		return errors.Join(errors.New("the all-in-one did not end within 15 s of SIGTERM"), process.Process.Kill())
+	}
+}
+
+// close ends what still runs, and removes the folder unless it is wanted.
+func (s *stage) close(keep bool) {
+	if s.process != nil {
+		_ = s.process.Process.Kill()
+		<-s.ended
+	}
+	s.api.Disconnect()
+	for _, server := range s.servers {
+		_ = server.Close()
+	}
+	if keep {
+		fmt.Printf("\nThe repository and the log are in %s.\n", s.dir)
+		return
+	}
+	_ = os.RemoveAll(s.dir)
+}
