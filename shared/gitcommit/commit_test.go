@@ -300,7 +300,7 @@ func TestListsFilesWithoutTheirContents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, directory := range []string{"", "clusters/prod", "clusters/prod/ns-001/", "clusters/prod/ns-001/res-3", "clusters/none", "clusters/prod/ns-001/res-3/object-1.yaml"} {
+		for _, directory := range []string{"", "clusters/prod", "clusters/prod/ns-001/", "clusters/prod/ns-001/res-003", "clusters/none", "clusters/prod/ns-001/res-003/object-1.yaml"} {
 			files, err := r.Files(timeout(t), tip, directory)
 			if err != nil {
 				t.Fatal(err)
@@ -341,6 +341,8 @@ func TestFindsACommitOnTheLineOfFirstParents(t *testing.T) {
 			want     bool
 			requests int
 		}{
+			{"the branch was rewritten and does not lead to the stop", id(side), id(ids[3]), false, 2},
+			{"the branch was rewritten, and then ours came", id(ids[1]), id(ids[0]), true, 0},
 			{"the tip itself", id(ids[5]), id(ids[0]), true, 0},
 			{"the tip is the stop", id(ids[0]), id(ids[3]), false, 0},
 			{"a little back", id(ids[7]), id(ids[5]), true, 1},

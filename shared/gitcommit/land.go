@@ -24,16 +24,16 @@ const (
 // The first tip may be a remembered one (see Tip.Remembered). Land never repeats a push that a rule of the server
 // refused. It returns what it pushed last, nil if nothing was to be done.
 func (r *Repository) Land(ctx context.Context, branch string, prepare func(context.Context, Tip) (*Built, error)) (*Built, Outcome, error) {
-	tip, remembered := r.RememberedTip(ctx, branch)
+	tip, known := r.RememberedTip(ctx, branch)
 	var err error
 	anew := false // everything was read anew, because the server misses or misread something
 	for attempt := 0; attempt < maxRebuilds; attempt++ {
-		if !remembered {
+		if !known {
 			if tip, err = r.Tip(ctx, branch); err != nil {
 				return nil, Outcome{}, err
 			}
 		}
-		remembered = false
+		known = false
 		built, err := prepare(ctx, tip)
 		switch {
 		case errors.Is(err, ErrGone):
@@ -57,11 +57,16 @@ func (r *Repository) Land(ctx context.Context, branch string, prepare func(conte
 			r.forget()
 			continue
 		}
-		if landed, err := r.landedAfterAll(ctx, built); err != nil || landed {
-			return built, Outcome{Class: Landed, Settled: true}, err
-		}
 		if err := pause(ctx, attempt, 0); err != nil {
 			return built, outcome, err
+		}
+		if tip, err = r.Tip(ctx, branch); err != nil {
+			return built, outcome, err
+		}
+		known = true
+		// A race that was lost to our own push, which something on the way sent twice, was won.
+		if landed, err := r.OnFirstParentLine(ctx, tip, built.Old, built.New); err != nil || landed {
+			return built, Outcome{Class: Landed, Settled: true}, err
 		}
 	}
 	return nil, Outcome{Class: LostRace}, fmt.Errorf("push refs/heads/%s to %s: the branch moved each of %d times", branch, r.endpoint.HostLabel(), maxRebuilds)
@@ -94,16 +99,6 @@ func (r *Repository) pushUntilAnswered(ctx context.Context, built *Built) (Outco
 			return outcome, errors.Join(err, cause)
 		}
 	}
-}
-
-// landedAfterAll looks whether a push that was answered with a lost race is on the branch all the same: something
-// between us and the server may have sent it twice.
-func (r *Repository) landedAfterAll(ctx context.Context, built *Built) (bool, error) {
-	tip, err := r.Tip(ctx, built.Branch)
-	if err != nil || tip.ID == built.Old {
-		return false, err
-	}
-	return r.OnFirstParentLine(ctx, tip, built.Old, built.New)
 }
 
 // pause waits before an attempt: at least what the server asked for, else a random part of a time that doubles.

@@ -12,8 +12,8 @@ import (
 // maxLine is how many commits OnFirstParentLine walks before it gives up.
 const maxLine = 100_000
 
-// OnFirstParentLine says whether id is on the line of first parents from the tip back to stop, which is not looked
-// beyond; a zero stop means back to the first commit. No tree and no file is fetched, and nothing at all where the tip
+// OnFirstParentLine says whether id is on the line of first parents from the tip back to stop. What stop stands on is
+// not looked at, also where the branch was rewritten and does not lead to stop; a zero stop means back to the first commit. No tree and no file is fetched, and nothing at all where the tip
 // itself answers. A remembered tip that does not show id is read anew, so false is never due to a stale memory.
 func (r *Repository) OnFirstParentLine(ctx context.Context, tip Tip, stop, id ObjectID) (bool, error) {
 	found, err := r.onLine(ctx, tip.ID, stop, id)
@@ -51,7 +51,10 @@ func (r *Repository) onLine(ctx context.Context, tip, stop, id ObjectID) (bool, 
 			}
 			r.remember(fetched)
 			if object, found = fetched[at]; !found {
-				return false, fmt.Errorf("commit %s: %w", at.Short(), errIncomplete)
+				if stop.IsZero() {
+					return false, fmt.Errorf("commit %s: %w", at.Short(), errIncomplete)
+				}
+				return false, nil // the server sends nothing that stop stands on
 			}
 			depth *= 8
 		}
@@ -87,7 +90,7 @@ func (r *Repository) fetchLine(ctx context.Context, tip, at, stop ObjectID, from
 		}
 		fetch := r.pool.Fetch
 		if ability == byOld {
-			request.Want, request.Depth, request.Have = []ObjectID{tip}, fromTip, nil
+			request.Want, request.Depth = []ObjectID{tip}, fromTip
 			fetch = r.pool.FetchOld
 		}
 		bounded, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)

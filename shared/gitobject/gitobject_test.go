@@ -103,7 +103,7 @@ func TestReadsPacksOfGit(t *testing.T) {
 		}
 		repo.Fill("main", 400)
 		for i := range 30 {
-			repo.Commit("main", "more", map[string]string{"clusters/prod/ns-000/res-0/object-0.yaml": strings.Repeat("x", i+1)})
+			repo.Commit("main", "more", map[string]string{"clusters/prod/ns-000/res-000/object-0.yaml": strings.Repeat("x", i+1)})
 		}
 		repo.Git("tag", "-a", "-m", "a tag", "v1", "main")
 		var want []string

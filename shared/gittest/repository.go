@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,8 +125,8 @@ func (r *Repository) FastImport(stream io.Reader) {
 	}
 }
 
-// Fill commits files files of about 200 bytes, ten a directory, at clusters/prod/<namespace>/<resource>/<name>.yaml, and
-// returns their paths.
+// Fill commits that many files of about 200 bytes, ten a directory, four directories deep at
+// clusters/prod/<namespace>/<resource>/<name>.yaml, with as many resources in a namespace as there are namespaces, and returns their paths.
 func (r *Repository) Fill(branch string, files int) []string {
 	r.t.Helper()
 	paths, stream := Filling(branch, files)
@@ -138,9 +139,10 @@ func Filling(branch string, files int) ([]string, io.Reader) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\ncommitter bob <bob@example.com> 1700000000 +0000\ndata 4\nfill\n", branch)
 	paths := make([]string, files)
+	width := max(1, int(math.Ceil(math.Sqrt(float64(files)/10))))
 	for i := range files {
 		dir := i / 10
-		paths[i] = fmt.Sprintf("clusters/prod/ns-%03d/res-%d/object-%d.yaml", dir/10, dir%10, i%10)
+		paths[i] = fmt.Sprintf("clusters/prod/ns-%03d/res-%03d/object-%d.yaml", dir/width, dir%width, i%10)
 		content := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: object-%d\ndata:\n  number: \"%d\"\n  text: %s\n", i%10, i, strings.Repeat("lorem ", 16))
 		fmt.Fprintf(&b, "M 100644 inline %s\ndata %d\n%s\n", paths[i], len(content), content)
 	}
