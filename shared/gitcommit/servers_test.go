@@ -127,12 +127,9 @@ func TestOverSSH(t *testing.T) {
 	for _, v2 := range []bool{true, false} {
 		t.Run(fmt.Sprintf("v2=%v", v2), func(t *testing.T) {
 			eachFormat(t, func(t *testing.T, server *gittest.Server, repo *gittest.Repository) {
-				ssh := server.NewSSHServer()
-				if !v2 {
-					ssh.WithoutV2()
-				}
+				ssh := server.SSH(gittest.SSHOptions{OldGit: !v2})
 				url := ssh.URL("org/cfg.git")
-				identity, err := gitauth.NewSSH(ssh.Identity, "", ssh.KnownHosts)
+				identity, err := gitauth.NewSSH(ssh.Identity, "", ssh.KnownHosts())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,10 +1,16 @@
 package gittest
 
 import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"encoding/pem"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -12,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -19,122 +26,205 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
 )
 
-// SSHServer serves the repositories of a Server over SSH, running git's own programs.
-type SSHServer struct {
-	Address    string
-	Identity   []byte // the private key that is let in, in PEM
-	KnownHosts []byte // the line that a known_hosts file needs
-
-	root        string
-	t           testing.TB
-	mu          sync.Mutex
-	connections int
-	commands    []string
-	withoutV2   bool
+// SSHOptions shape an SSH server.
+type SSHOptions struct {
+	// HostKeys are the types of its keys, in its order of preference: ed25519, ecdsa, rsa. None means ed25519.
+	HostKeys []string
+	// OldGit refuses the variable that asks for protocol v2.
+	OldGit bool
+	// Passphrase encrypts the client's identity.
+	Passphrase string
 }
 
-// NewSSHServer starts an SSH server for the same repositories.
-func (s *Server) NewSSHServer() *SSHServer {
+// SSHServer is another door to a Server's repositories: real git upload-pack and receive-pack over SSH.
+type SSHServer struct {
+	Addr     string // host:port
+	Identity []byte // the one private key that it lets in, in PEM
+	HostKeys map[string]ssh.PublicKey
+
+	t        testing.TB
+	root     string
+	oldGit   bool
+	config   *ssh.ServerConfig
+	listener net.Listener
+	running  sync.WaitGroup
+	ctx      context.Context
+	conns    sync.Map // of *ssh.ServerConn
+	shakes   atomic.Int64
+	sessions atomic.Int64
+}
+
+// SSH opens the server's repositories over SSH until the test ends.
+func (s *Server) SSH(options SSHOptions) *SSHServer {
 	s.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	d := &SSHServer{t: s.t, root: s.Root, oldGit: options.OldGit, HostKeys: map[string]ssh.PublicKey{}}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	server := &SSHServer{Address: listener.Addr().String(), root: s.Root, t: s.t}
-	host, _ := sshKey(s.t)
-	client, pemKey := sshKey(s.t)
-	server.Identity = pemKey
-	hostname, port, _ := net.SplitHostPort(server.Address)
-	server.KnownHosts = []byte("[" + hostname + "]:" + port + " " + string(ssh.MarshalAuthorizedKey(host.PublicKey())))
-	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-		if string(key.Marshal()) != string(client.PublicKey().Marshal()) {
-			return nil, errors.New("unknown key")
+	var block *pem.Block
+	if options.Passphrase == "" {
+		block, err = ssh.MarshalPrivateKey(private, "")
+	} else {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte(options.Passphrase))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d.Identity = pem.EncodeToMemory(block)
+	allowed, err := ssh.NewPublicKey(private.Public())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d.config = &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if !bytes.Equal(key.Marshal(), allowed.Marshal()) {
+			return nil, fmt.Errorf("unknown key")
 		}
-		return nil, nil
+		return &ssh.Permissions{}, nil
 	}}
-	config.AddHostKey(host)
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { server.serve(conn, config) })
-		}
+	if len(options.HostKeys) == 0 {
+		options.HostKeys = []string{"ed25519"}
+	}
+	for _, kind := range options.HostKeys {
+		signer := HostKey(s.t, kind)
+		d.HostKeys[kind] = signer.PublicKey()
+		d.config.AddHostKey(signer)
+	}
+	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		s.t.Fatal(err)
+	}
+	d.Addr = d.listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	d.ctx = ctx
+	d.running.Go(d.accept)
+	s.t.Cleanup(func() {
+		cancel()
+		_ = d.listener.Close()
+		d.Drop()
+		d.running.Wait()
 	})
-	s.t.Cleanup(func() { _ = listener.Close() })
-	return server
+	return d
 }
 
-func sshKey(t testing.TB) (ssh.Signer, []byte) {
+// HostKey makes a key of a type: ed25519, ecdsa or rsa.
+func HostKey(t testing.TB, kind string) ssh.Signer {
 	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	var key crypto.Signer
+	var err error
+	switch kind {
+	case "ecdsa":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "rsa":
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	default:
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, err := ssh.MarshalPrivateKey(key, "")
+	signer, err := ssh.NewSignerFromSigner(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
+	return signer
+}
+
+// URL is the address of a repository.
+func (d *SSHServer) URL(name string) string { return "ssh://git@" + d.Addr + "/" + name }
+
+// KnownHosts are the known_hosts lines of the server's keys of these types; none means all.
+func (d *SSHServer) KnownHosts(kinds ...string) []byte {
+	if len(kinds) == 0 {
+		for kind := range d.HostKeys {
+			kinds = append(kinds, kind)
+		}
 	}
-	return signer, pem.EncodeToMemory(block)
-}
-
-// URL is the address of a repository that a Server made under this name.
-func (s *SSHServer) URL(name string) string { return "ssh://git@" + s.Address + "/" + name }
-
-// WithoutV2 makes the server ignore the wish for protocol v2, as sshd does that accepts no such variable.
-func (s *SSHServer) WithoutV2() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.withoutV2 = true
-}
-
-// Seen is how many connections were made and which commands were run.
-func (s *SSHServer) Seen() (connections int, commands []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.connections, append([]string(nil), s.commands...)
-}
-
-func (s *SSHServer) serve(conn net.Conn, config *ssh.ServerConfig) {
-	defer conn.Close()
-	_, channels, requests, err := ssh.NewServerConn(conn, config)
-	if err != nil {
-		return
+	var b bytes.Buffer
+	for _, kind := range kinds {
+		b.Write(KnownHost(d.Addr, d.HostKeys[kind]))
 	}
-	s.mu.Lock()
-	s.connections++
-	s.mu.Unlock()
+	return b.Bytes()
+}
+
+// KnownHost is one line of known_hosts.
+func KnownHost(addr string, key ssh.PublicKey) []byte {
+	host, port, _ := net.SplitHostPort(addr)
+	name := "[" + host + "]:" + port
+	if port == "22" {
+		name = host
+	}
+	return append([]byte(name+" "), ssh.MarshalAuthorizedKey(key)...)
+}
+
+// Handshakes is the number of connections that were authenticated.
+func (d *SSHServer) Handshakes() int { return int(d.shakes.Load()) }
+
+// Sessions is the number of sessions that were opened.
+func (d *SSHServer) Sessions() int { return int(d.sessions.Load()) }
+
+// Drop hangs up on everybody.
+func (d *SSHServer) Drop() {
+	d.conns.Range(func(conn, _ any) bool {
+		_ = conn.(*ssh.ServerConn).Close()
+		return true
+	})
+}
+
+func (d *SSHServer) accept() {
+	for {
+		conn, err := d.listener.Accept()
+		if err != nil {
+			return // the test has ended
+		}
+		d.running.Go(func() { d.serve(conn) })
+	}
+}
+
+func (d *SSHServer) serve(nc net.Conn) {
+	defer nc.Close()
+	conn, channels, requests, err := ssh.NewServerConn(nc, d.config)
+	if err != nil {
+		return // the client will say why
+	}
+	d.shakes.Add(1)
+	d.conns.Store(conn, true)
+	defer d.conns.Delete(conn)
 	go ssh.DiscardRequests(requests)
-	for offered := range channels {
-		channel, requests, err := offered.Accept()
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for channel := range channels {
+		if channel.ChannelType() != "session" {
+			_ = channel.Reject(ssh.UnknownChannelType, "sessions only")
+			continue
+		}
+		accepted, requests, err := channel.Accept()
 		if err != nil {
 			return
 		}
-		go s.session(channel, requests)
+		d.sessions.Add(1)
+		sessions.Go(func() { d.session(accepted, requests) })
 	}
 }
 
-// session runs one command.
-func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
+func (d *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	defer channel.Close()
 	protocol := ""
 	for request := range requests {
-		var name struct{ Name, Value string }
-		var command struct{ Line string }
-		switch {
-		case request.Type == "env" && ssh.Unmarshal(request.Payload, &name) == nil && name.Name == "GIT_PROTOCOL":
-			protocol = name.Value
+		switch request.Type {
+		case "env":
+			var variable struct{ Name, Value string }
+			known := ssh.Unmarshal(request.Payload, &variable) == nil && variable.Name == "GIT_PROTOCOL" && !d.oldGit
+			if known {
+				protocol = variable.Value
+			}
+			_ = request.Reply(known, nil)
+		case "exec":
+			var command struct{ Line string }
+			_ = ssh.Unmarshal(request.Payload, &command)
 			_ = request.Reply(true, nil)
-		case request.Type == "exec" && ssh.Unmarshal(request.Payload, &command) == nil:
-			_ = request.Reply(true, nil)
-			status := s.run(channel, command.Line, protocol)
-			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
+			go ssh.DiscardRequests(requests)
+			status := d.run(channel, command.Line, protocol)
+			_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
 			return
 		default:
 			_ = request.Reply(false, nil)
@@ -142,33 +232,33 @@ func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-func (s *SSHServer) run(channel ssh.Channel, line, protocol string) uint32 {
-	s.mu.Lock()
-	s.commands = append(s.commands, line)
-	if s.withoutV2 {
-		protocol = ""
+// run executes "git-upload-pack '/name'" in the folder of the repositories.
+func (d *SSHServer) run(channel ssh.Channel, line, protocol string) int {
+	service, quoted, _ := strings.Cut(line, " ")
+	name := strings.TrimPrefix(strings.Trim(quoted, "'"), "/")
+	service, ok := strings.CutPrefix(service, "git-")
+	if !ok || service != "upload-pack" && service != "receive-pack" {
+		fmt.Fprintf(channel.Stderr(), "no such command\n")
+		return 127
 	}
-	s.mu.Unlock()
-	program, path, _ := strings.Cut(line, " ")
-	path = filepath.Join(s.root, filepath.FromSlash(strings.Trim(path, "'")))
-	if program != "git-upload-pack" && program != "git-receive-pack" || !strings.HasPrefix(path, s.root) {
-		_, _ = io.WriteString(channel.Stderr(), "fatal: unknown command\n")
-		return 128
-	}
-	cmd := exec.Command("git", strings.TrimPrefix(program, "git-"), path)
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", service, filepath.Join(d.root, filepath.FromSlash(name)))
 	cmd.Env = append(os.Environ(), backend.Environment()...)
-	cmd.Env = append(cmd.Env, "GIT_PROTOCOL="+protocol)
-	stdin, err := cmd.StdinPipe()
+	if protocol != "" {
+		cmd.Env = append(cmd.Env, "GIT_PROTOCOL="+protocol)
+	}
+	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+	input, err := cmd.StdinPipe()
 	if err != nil {
 		return 1
 	}
-	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
 	if err := cmd.Start(); err != nil {
 		return 1
 	}
 	go func() {
-		_, _ = io.Copy(stdin, channel)
-		_ = stdin.Close()
+		_, _ = io.Copy(input, channel)
+		_ = input.Close()
 	}()
 	if err := cmd.Wait(); err != nil {
 		return 1

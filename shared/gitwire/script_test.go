@@ -97,7 +97,7 @@ func (s *script) requests() []string {
 	return asked
 }
 
-func endpoint(t *testing.T, raw string) *giturl.Endpoint {
+func endpoint(t testing.TB, raw string) *giturl.Endpoint {
 	t.Helper()
 	ep, err := giturl.Parse(raw)
 	if err != nil {
@@ -106,7 +106,7 @@ func endpoint(t *testing.T, raw string) *giturl.Endpoint {
 	return ep
 }
 
-func newPool(t *testing.T) *gitwire.Pool {
+func newPool(t testing.TB) *gitwire.Pool {
 	t.Helper()
 	pool := &gitwire.Pool{}
 	t.Cleanup(pool.Close)

@@ -1,0 +1,403 @@
+package gitauth_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
+	"github.com/tidemark-dev/tidemark/shared/giturl"
+)
+
+const cases = "../../events/samples/cases/git/"
+
+func endpoint(t *testing.T, raw string) *giturl.Endpoint {
+	t.Helper()
+	ep, err := giturl.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ep
+}
+
+func data(pairs ...string) map[string][]byte {
+	d := map[string][]byte{}
+	for i := 0; i < len(pairs); i += 2 {
+		d[pairs[i]] = []byte(pairs[i+1])
+	}
+	return d
+}
+
+func TestAuthorizationHeader(t *testing.T) {
+	tests := []struct {
+		name, url string
+		data      map[string][]byte
+		want, err string
+	}{
+		{name: "no Secret is anonymous", url: "https://h/r"},
+		{name: "an empty Secret too", url: "https://h/r", data: data()},
+		{name: "user name and password", url: "https://h/r", data: data("username", "alice", "password", "pw"), want: "Basic YWxpY2U6cHc="},
+		{name: "values are not trimmed", url: "https://h/r", data: data("username", "alice", "password", "pw\n"), want: "Basic YWxpY2U6cHcK"},
+		{name: "a user name alone", url: "https://h/r", data: data("username", "alice"), want: "Basic YWxpY2U6"},
+		{name: "a password alone is a mistake", url: "https://h/r", data: data("password", "pw"), err: "building auth options: "},
+		{name: "a token", url: "https://h/r", data: data("bearerToken", "tok"), want: "Bearer tok"},
+		{name: "a token beats user name and password", url: "https://h/r", data: data("bearerToken", "tok", "username", "alice", "password", "pw"), want: "Bearer tok"},
+		{name: "even an empty one", url: "https://h/r", data: data("bearerToken", "", "username", "alice", "password", "pw")},
+		{name: "the URL's userinfo counts", url: "https://alice:pw@h/r", want: "Basic YWxpY2U6cHc="},
+		{name: "and fills in what is missing", url: "https://alice:pw@h/r", data: data("username", "bob"), want: "Basic Ym9iOnB3"},
+		{name: "SSH without an identity", url: "ssh://h/r", err: "building auth options: "},
+		{name: "SSH without known_hosts", url: "ssh://h/r", data: data("identity", "x"), err: "building auth options: "},
+		{name: "SSH with a broken identity", url: "git@h:r", data: data("identity", "x", "known_hosts", "h ssh-ed25519 AAAA"), err: "parsing SSH identity: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cred, err := gitauth.FromSecret(endpoint(t, tt.url), tt.data)
+			if tt.err != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tt.err) {
+					t.Fatalf("error %v, want %s…", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := http.Header{}
+			if err := cred.Authorize(t.Context(), h); err != nil || h.Get("Authorization") != tt.want {
+				t.Errorf("Authorization %q, %v, want %q", h.Get("Authorization"), err, tt.want)
+			}
+		})
+	}
+}
+
+func TestKnownHostsOffersThisHostsKeysOnly(t *testing.T) {
+	raw, err := os.ReadFile(cases + "02-known-hosts-foreign-key-types/case.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Host   string
+		Port   int
+		Expect struct {
+			Algorithms []string `json:"host_key_algorithms"`
+			Runs       int      `json:"deterministic_over_runs"`
+		}
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	known, err := os.ReadFile(cases + "02-known-hosts-foreign-key-types/known_hosts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range c.Expect.Runs {
+		identity, err := gitauth.NewSSH(privateKey(t, ""), "", known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := identity.ClientConfig("git", c.Host, fmt.Sprint(c.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(config.HostKeyAlgorithms, c.Expect.Algorithms) {
+			t.Fatalf("offers %q, want %q", config.HostKeyAlgorithms, c.Expect.Algorithms)
+		}
+	}
+}
+
+func privateKey(t *testing.T, passphrase string) []byte {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if passphrase != "" {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte(passphrase))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(block)
+}
+
+func publicKeys(t *testing.T) (ed, ec, rs ssh.PublicKey) {
+	t.Helper()
+	edKey, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []ssh.PublicKey
+	for _, k := range []any{edKey, &ecKey.PublicKey, &rsKey.PublicKey} {
+		key, err := ssh.NewPublicKey(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	return keys[0], keys[1], keys[2]
+}
+
+func TestKnownHosts(t *testing.T) {
+	ed, ec, rs := publicKeys(t)
+	line := func(hosts string, key ssh.PublicKey) string {
+		return hosts + " " + string(ssh.MarshalAuthorizedKey(key))
+	}
+	tests := []struct {
+		name, known, host, port string
+		offered                 string // algorithms, comma separated; empty: the host is not known
+		accepts                 []ssh.PublicKey
+		refuses                 []ssh.PublicKey
+	}{
+		{name: "one key", known: line("h", ed), host: "h", port: "22", offered: "ssh-ed25519", accepts: []ssh.PublicKey{ed}, refuses: []ssh.PublicKey{ec, rs}},
+		{name: "an RSA key signs with SHA-2", known: line("h", rs), host: "h", port: "22", offered: "rsa-sha2-512,rsa-sha2-256", accepts: []ssh.PublicKey{rs}},
+		{name: "also beside another type, in a fixed order", known: line("h", rs) + line("h", ec), host: "h", port: "22",
+			offered: "ecdsa-sha2-nistp256,rsa-sha2-512,rsa-sha2-256", accepts: []ssh.PublicKey{rs, ec}},
+		{name: "a port has keys of its own", known: line("h", ed) + line("[h]:2222", ec), host: "h", port: "2222", offered: "ecdsa-sha2-nistp256", refuses: []ssh.PublicKey{ed}},
+		{name: "another host's keys are not offered", known: line("other", ec) + line("h", ed), host: "h", port: "22", offered: "ssh-ed25519"},
+		{name: "several names on a line", known: line("x,h,y", ed), host: "h", port: "22", offered: "ssh-ed25519"},
+		{name: "patterns", known: line("*.example.com", ed), host: "git.example.com", port: "22", offered: "ssh-ed25519"},
+		{name: "a pattern is no suffix", known: line("*.example.com", ed), host: "example.com", port: "22"},
+		{name: "an exception", known: line("*.example.com,!git.example.com", ed), host: "git.example.com", port: "22"},
+		{name: "an unknown host", known: line("h", ed), host: "i", port: "22"},
+		{name: "an unknown port", known: line("h", ed), host: "h", port: "23"},
+		{name: "an IPv6 address", known: line("[::1]:2222", ed), host: "::1", port: "2222", offered: "ssh-ed25519"},
+		{name: "comments and empty lines", known: "# c\n\n" + line("h", ed) + "\n# d\n", host: "h", port: "22", offered: "ssh-ed25519"},
+		{name: "a revoked key", known: line("h", ed) + "@revoked " + line("h", ed) + line("h", ec), host: "h", port: "22",
+			offered: "ssh-ed25519,ecdsa-sha2-nistp256", accepts: []ssh.PublicKey{ec}, refuses: []ssh.PublicKey{ed}},
+		{name: "a hashed name", known: line(hashed(t, "h"), ed), host: "h", port: "22", offered: "ssh-ed25519"},
+		{name: "a hashed name of another", known: line(hashed(t, "i"), ed), host: "h", port: "22"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			identity, err := gitauth.NewSSH(privateKey(t, "x"), "x", []byte(tt.known))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := identity.ClientConfig("git", tt.host, tt.port)
+			if tt.offered == "" {
+				if !errors.Is(err, gitauth.ErrUnknownHost) {
+					t.Errorf("error %v, want ErrUnknownHost", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(config.HostKeyAlgorithms, ","); got != tt.offered {
+				t.Errorf("offers %s, want %s", got, tt.offered)
+			}
+			address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 22}
+			for _, key := range tt.accepts {
+				if err := config.HostKeyCallback(tt.host, address, key); err != nil {
+					t.Errorf("%s key: %v", key.Type(), err)
+				}
+			}
+			for _, key := range tt.refuses {
+				if err := config.HostKeyCallback(tt.host, address, key); !errors.Is(err, gitauth.ErrHostKey) {
+					t.Errorf("%s key: %v, want ErrHostKey", key.Type(), err)
+				}
+			}
+		})
+	}
+	for _, broken := range []string{"", "# only a comment\n", "h ssh-ed25519", "h ssh-ed25519 %%%"} {
+		if _, err := gitauth.NewSSH(privateKey(t, ""), "", []byte(broken)); err == nil || !strings.HasPrefix(err.Error(), "parsing known_hosts: ") {
+			t.Errorf("known_hosts %q: %v, want an error", broken, err)
+		}
+	}
+}
+
+func TestKnownHostsAuthority(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ec, _ := publicKeys(t)
+	certificate := &ssh.Certificate{Key: ec, CertType: ssh.HostCert, ValidPrincipals: []string{"h"}, ValidBefore: ssh.CertTimeInfinity}
+	if err := certificate.SignCert(rand.Reader, authority); err != nil {
+		t.Fatal(err)
+	}
+	known := append([]byte("@cert-authority h "), ssh.MarshalAuthorizedKey(authority.PublicKey())...)
+	identity, err := gitauth.NewSSH(privateKey(t, ""), "", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := identity.ClientConfig("git", "h", "22")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(config.HostKeyAlgorithms, ssh.CertAlgoECDSA256v01) {
+		t.Errorf("offers %q, want certificates", config.HostKeyAlgorithms)
+	}
+	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 22}
+	if err := config.HostKeyCallback("h:22", address, certificate); err != nil {
+		t.Errorf("a certificate of the authority: %v", err)
+	}
+	if err := config.HostKeyCallback("h:22", address, ec); err == nil {
+		t.Error("the bare key was accepted")
+	}
+}
+
+func hashed(t *testing.T, host string) string {
+	t.Helper()
+	return knownhosts.HashHostname(host)
+}
+
+func TestTLS(t *testing.T) {
+	ca, cert, key := certificate(t)
+	cred, err := gitauth.FromSecret(endpoint(t, "https://h/r"), map[string][]byte{"ca.crt": ca, "caFile": []byte("ignored"), "tls.crt": cert, "tls.key": key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config := cred.TLS(); config == nil || config.RootCAs == nil || len(config.Certificates) != 1 {
+		t.Errorf("TLS configuration %+v, want roots and a certificate", config)
+	}
+	old, err := gitauth.FromSecret(endpoint(t, "https://h/r"), map[string][]byte{"caFile": ca})
+	if err != nil || old.TLS() == nil {
+		t.Errorf("caFile: %v, %v", old, err)
+	}
+	for name, d := range map[string]map[string][]byte{
+		"a CA bundle without a certificate": data("ca.crt", "nothing"),
+		"a certificate without its key":     {"tls.crt": cert},
+	} {
+		if _, err := gitauth.FromSecret(endpoint(t, "https://h/r"), d); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}
+
+func certificate(t *testing.T) (ca, cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "example"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return cert, cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+}
+
+func TestProxy(t *testing.T) {
+	var none *gitauth.Credentials
+	tests := []struct {
+		name string
+		data map[string][]byte
+		want string // the whole URL; empty: refused
+	}{
+		{"an address", data("address", "http://proxy.example.com:3128"), "http://proxy.example.com:3128"},
+		{"with user name and password", data("address", "https://proxy.example.com", "username", "alice", "password", "pw"), "https://alice:pw@proxy.example.com"},
+		{"socks5", data("address", "socks5://127.0.0.1:1080"), "socks5://127.0.0.1:1080"},
+		{"no address", data("username", "alice"), ""},
+		{"no scheme", data("address", "proxy.example.com:3128"), ""},
+		{"a scheme that is no proxy's", data("address", "ftp://proxy.example.com"), ""},
+		{"a malformed address", data("address", "http://alice:s3cr3t-pw@h:port"), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cred, err := none.WithProxy(tt.data)
+			if tt.want == "" {
+				if err == nil || strings.Contains(err.Error(), "s3cr3t") {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil || cred.Proxy().String() != tt.want {
+				t.Errorf("proxy %v, %v, want %s", cred.Proxy(), err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDigestsTellCredentialsApart(t *testing.T) {
+	ca, cert, key := certificate(t)
+	ep := endpoint(t, "https://h/r")
+	seen := map[[32]byte]string{}
+	for name, d := range map[string]map[string][]byte{
+		"none":               nil,
+		"alice":              data("username", "alice", "password", "pw"),
+		"alice's other":      data("username", "alice", "password", "pw2"),
+		"the colon moves":    data("username", "alice:p", "password", "w"),
+		"token":              data("bearerToken", "tok"),
+		"alice with trust":   {"username": []byte("alice"), "password": []byte("pw"), "ca.crt": ca},
+		"client certificate": {"tls.crt": cert, "tls.key": key},
+	} {
+		cred, err := gitauth.FromSecret(ep, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := gitauth.FromSecret(ep, d)
+		if err != nil || again.Digest() != cred.Digest() || again.TransportKey() != cred.TransportKey() {
+			t.Errorf("%s: equal credentials have different digests", name)
+		}
+		if name == "the colon moves" {
+			continue // "alice:p" and "w" make the same header as "alice" and "p:w", and differ from all here
+		}
+		if other, ok := seen[cred.Digest()]; ok {
+			t.Errorf("%s and %s have the same digest", name, other)
+		}
+		seen[cred.Digest()] = name
+	}
+}
+
+func TestCredentialsPrintNothing(t *testing.T) {
+	cred, err := gitauth.FromSecret(endpoint(t, "https://alice:s3cr3t@h/r"), data("bearerToken", "s3cr3t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if text := fmt.Sprintf(verb, cred); strings.Contains(text, "s3cr3t") || strings.Contains(text, "czNjcjN0") {
+			t.Errorf("%s prints %s", verb, text)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"denied for Authorization: Basic c29tZXRva2Vu": "denied for Authorization: Basic ***",
+		"see https://alice:pw@h/r?a=b&private_token=x": "see https://***@h/r?a=***&private_token=***",
+		"password=hunter2, please":                     "password=***, please",
+		"access denied or repository not exported: /r": "access denied or repository not exported: /r",
+	} {
+		if got := gitauth.Redact(in); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
