@@ -191,12 +191,12 @@ func TestKnownHosts(t *testing.T) {
 		{name: "comments and empty lines", known: "# c\n\n" + line("h", ed) + "\n# d\n", host: "h", port: "22", offered: "ssh-ed25519"},
 		{name: "a revoked key", known: line("h", ed) + "@revoked " + line("h", ed) + line("h", ec), host: "h", port: "22",
 			offered: "ssh-ed25519,ecdsa-sha2-nistp256", accepts: []ssh.PublicKey{ec}, refuses: []ssh.PublicKey{ed}},
-		{name: "a hashed name", known: line(hashed(t, "h"), ed), host: "h", port: "22", offered: "ssh-ed25519"},
-		{name: "a hashed name of another", known: line(hashed(t, "i"), ed), host: "h", port: "22"},
+		{name: "a hashed name", known: line(knownhosts.HashHostname("h"), ed), host: "h", port: "22", offered: "ssh-ed25519"},
+		{name: "a hashed name of another", known: line(knownhosts.HashHostname("i"), ed), host: "h", port: "22"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			identity, err := gitauth.NewSSH(privateKey(t, "x"), "x", []byte(tt.known))
+			identity, err := gitauth.NewSSH(privateKey(t, ""), "", []byte(tt.known))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,6 +229,23 @@ func TestKnownHosts(t *testing.T) {
 	for _, broken := range []string{"", "# only a comment\n", "h ssh-ed25519", "h ssh-ed25519 %%%"} {
 		if _, err := gitauth.NewSSH(privateKey(t, ""), "", []byte(broken)); err == nil || !strings.HasPrefix(err.Error(), "parsing known_hosts: ") {
 			t.Errorf("known_hosts %q: %v, want an error", broken, err)
+		}
+	}
+}
+
+func TestEncryptedIdentity(t *testing.T) {
+	ed, _, _ := publicKeys(t)
+	known := append([]byte("h "), ssh.MarshalAuthorizedKey(ed)...)
+	key := privateKey(t, "open sesame")
+	ep := endpoint(t, "ssh://h/r")
+	cred, err := gitauth.FromSecret(ep, map[string][]byte{"identity": key, "known_hosts": known, "password": []byte("open sesame")})
+	if err != nil || cred.SSH() == nil {
+		t.Errorf("the right passphrase: %v", err)
+	}
+	for _, passphrase := range []string{"", "s3cr3t-pw"} {
+		_, err := gitauth.FromSecret(ep, map[string][]byte{"identity": key, "known_hosts": known, "password": []byte(passphrase)})
+		if err == nil || !strings.HasPrefix(err.Error(), "parsing SSH identity: ") || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("passphrase %q: %v", passphrase, err)
 		}
 	}
 }
@@ -266,11 +283,6 @@ func TestKnownHostsAuthority(t *testing.T) {
 	if err := config.HostKeyCallback("h:22", address, ec); err == nil {
 		t.Error("the bare key was accepted")
 	}
-}
-
-func hashed(t *testing.T, host string) string {
-	t.Helper()
-	return knownhosts.HashHostname(host)
 }
 
 func TestTLS(t *testing.T) {
