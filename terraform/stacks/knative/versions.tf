@@ -1,0 +1,14 @@
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    kubectl = {
+      source  = "gavinbunney/kubectl"
+      version = ">= 1.19.0, < 2.0.0"
+    }
+  }
+}
+
+provider "kubectl" {
+  config_path    = var.kubeconfig
+  config_context = var.context
+}
