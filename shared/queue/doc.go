@@ -16,6 +16,7 @@
 //	<p>:author:v1:command:<uid>                                string  1 h          authorcapture  watchcommit
 //	<p>:watch:v1:target:<uid>:<gr>:cluster:last-rv             string  1 h          watchcommit    watchcommit
 //	<p>:watch:v1:target:<uid>:<gr>:namespace:<ns>:last-rv      string  1 h          watchcommit    watchcommit
+//	<p>:commit:v1:route:<route>:heard                          string  30 d         auditingest    watchcommit
 //	<p>:commit:v1:target:{<uid>}:shards                        hash    1 h          watchcommit    watchcommit
 //	<p>:commit:v1:target:{<uid>:<gr>:<scope>}:waiting          hash    1 h          watchcommit    watchcommit
 //	<p>:commit:v1:target:{<uid>:<gr>:<scope>}:objects          hash    1 h          watchcommit    watchcommit

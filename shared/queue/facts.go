@@ -45,6 +45,7 @@ type AttributionIndex struct {
 	skew      time.Duration
 	extraKeys attribution.ExtraKeys
 	scripts   *scriptLoader
+	heard     *hearing
 	writers   *sync.Pool
 }
 
@@ -60,6 +61,7 @@ func (s *RedisStore) AttributionIndex(factTTL time.Duration) *AttributionIndex {
 		ttl:       factTTL,
 		extraKeys: attribution.DefaultExtraKeys(),
 		scripts:   &scriptLoader{},
+		heard:     &hearing{},
 		writers:   &sync.Pool{New: func() any { return new(factWriter) }},
 	}
 }

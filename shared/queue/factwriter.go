@@ -19,6 +19,7 @@ type factWriter struct {
 	text   []byte // keys, values and stamps of all commands, one behind the other
 	puts   []factPut
 	cmds   []*filingCmd
+	routes []string // to be noted as heard
 }
 
 // factPut is one record for one key. Its strings are ranges of text, which may still move.
@@ -54,7 +55,7 @@ func (a *AttributionIndex) release(w *factWriter) {
 		return
 	}
 	clear(w.proofs)
-	w.proofs, w.text, w.puts = w.proofs[:0], w.text[:0], w.puts[:0]
+	w.proofs, w.text, w.puts, w.routes = w.proofs[:0], w.text[:0], w.puts[:0], w.routes[:0]
 	a.writers.Put(w)
 }
 
@@ -75,6 +76,7 @@ func (w *factWriter) addEvent(route string, e *attribution.Event) attribution.Re
 	for i := range w.proofs {
 		w.add(route, &w.proofs[i])
 	}
+	w.hear(route)
 	return attribution.ReasonStored
 }
 
@@ -145,6 +147,7 @@ func (w *factWriter) flush(ctx context.Context) error {
 		return fmt.Errorf("store attribution facts: %w", err)
 	}
 	w.index.scripts.loaded.Store(true)
+	w.index.heard.note(w.routes, time.Now())
 	return nil
 }
 
@@ -158,6 +161,7 @@ func (w *factWriter) send(ctx context.Context, cmds []*filingCmd) (lost []*filin
 		c.cmd.SetErr(nil)
 		_ = pipe.Process(ctx, c.cmd) // a pipeline only queues
 	}
+	w.noteRoutes(ctx, pipe)
 	_, execErr := pipe.Exec(ctx)
 	for _, c := range cmds {
 		switch err := c.cmd.Err(); {
