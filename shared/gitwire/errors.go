@@ -82,8 +82,15 @@ func transportError(ctx context.Context, err error) error {
 	for errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	// A cancelled or expired context surfaces in many shapes; the context itself says it plainly.
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+	// A cancelled or expired context surfaces in many shapes; the context itself says it plainly. A dialler that
+	// copied its deadline may be a moment ahead of it.
+	cause := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ok && cause == nil && time.Until(deadline) < 10*time.Millisecond {
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			cause = context.DeadlineExceeded
+		}
+	}
+	if cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %s", cause, printable(err.Error()))
 	}
 	var dns *net.DNSError

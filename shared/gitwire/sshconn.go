@@ -182,9 +182,6 @@ func dialSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials
 		return nil, transportError(ctx, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = nc.SetDeadline(deadline) // a connection without deadlines still ends with the context, above
-	}
 	c, chans, reqs, err := ssh.NewClientConn(nc, ep.Address(), config)
 	if err != nil {
 		stop()
