@@ -145,9 +145,9 @@ func TestSSH(t *testing.T) {
 				}
 				commit := r.Commit("main", "first", map[string]string{"f": "x"})
 				r.Git("tag", "-a", "-m", "x", "v1", "main")
-				door := server.SSH(gittest.SSHOptions{OldGit: old, Passphrase: "open sesame"})
+				door := server.SSH(gittest.SSHOptions{OldGit: old})
 				url := door.URL(filepath.Base(r.Dir))
-				cred := credentials(t, url, map[string][]byte{"identity": door.Identity, "known_hosts": door.KnownHosts(), "password": []byte("open sesame")})
+				cred := credentials(t, url, map[string][]byte{"identity": door.Identity, "known_hosts": door.KnownHosts()})
 				pool := newPool(t)
 				for range 5 {
 					refs, _, err := pool.ListRefs(t.Context(), endpoint(t, url), cred, nil, gitwire.Knowledge{})

@@ -46,14 +46,10 @@ func (p *Pool) startSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 			return s, nil
 		}
 		conn.leave(cred.SSH().Shareable())
-		select {
-		case <-conn.gone:
-			// A connection that was lost while idle is replaced; one just made is an error.
-			if !fresh && ctx.Err() == nil {
-				p.forget(sshKey{ep.Address(), ep.User(), cred.Digest()}, conn)
-				continue
-			}
-		default:
+		// A connection that was lost while nobody used it is replaced; one just made is an error.
+		if !fresh && ctx.Err() == nil && conn.lost() {
+			p.forget(sshKey{ep.Address(), ep.User(), cred.Digest()}, conn)
+			continue
 		}
 		return nil, fmt.Errorf("ssh session: %w", transportError(ctx, err))
 	}

@@ -25,6 +25,8 @@ const sshIdle = 3 * time.Minute
 const (
 	checkAfter   = 20 * time.Second
 	checkTimeout = 3 * time.Second
+	// lossGrace is how long the end of a connection may take to show after a session failed on it.
+	lossGrace = 250 * time.Millisecond
 )
 
 // errNoIdentity is an SSH URL without credentials.
@@ -87,6 +89,16 @@ func (c *sshConn) leave(shared bool) {
 			c.close()
 		}
 	})
+}
+
+// lost says whether a failed session was the connection's end, which may show a moment later.
+func (c *sshConn) lost() bool {
+	select {
+	case <-c.gone:
+		return true
+	case <-time.After(lossGrace):
+		return false
+	}
 }
 
 // alive asks for a sign of life. Any answer is one, also a refusal.
