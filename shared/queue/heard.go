@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,10 +82,11 @@ func (h *hearing) note(routes []string, now time.Time) {
 	}
 }
 
-// hear adds the route to those that the next flush notes, when it is time.
+// hear adds the route to those that the next flush notes, when it is time. It keeps a copy: a route may be part of an
+// event's text, which the caller uses again.
 func (w *factWriter) hear(route string) {
 	if !slices.Contains(w.routes, route) && w.index.heard.due(route, time.Now()) {
-		w.routes = append(w.routes, route)
+		w.routes = append(w.routes, strings.Clone(route))
 	}
 }
 

@@ -1,0 +1,9 @@
+// Command knative runs auditingest on Knative.
+package main
+
+import (
+	"github.com/tidemark-dev/tidemark/functions/auditingest"
+	"github.com/tidemark-dev/tidemark/shared/host/knative"
+)
+
+func main() { knative.Main("auditingest", auditingest.FromEnv) }

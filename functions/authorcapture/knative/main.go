@@ -1,0 +1,9 @@
+// Command knative runs authorcapture on Knative.
+package main
+
+import (
+	"github.com/tidemark-dev/tidemark/functions/authorcapture"
+	"github.com/tidemark-dev/tidemark/shared/host/knative"
+)
+
+func main() { knative.Main("authorcapture", authorcapture.FromEnv) }

@@ -1,0 +1,56 @@
+package auditstream
+
+import (
+	"bytes"
+	"strings"
+)
+
+// names finds a member's name among those that are read. As in encoding/json, a name that fits but for its letters' case
+// is taken when none fits exactly.
+type names struct {
+	byLength [len("requestReceivedTimestamp") + 1][]name
+	all      []name
+}
+
+type name struct {
+	text  string
+	field int
+}
+
+// unknown is the field of a name that is not read.
+const unknown = -1
+
+// fields numbers the names in their order.
+func fields(list ...string) *names {
+	n := &names{}
+	for i, text := range list {
+		n.all = append(n.all, name{text, i})
+		n.byLength[len(text)] = append(n.byLength[len(text)], name{text, i})
+	}
+	return n
+}
+
+func (n *names) field(key []byte) int {
+	if len(key) < len(n.byLength) {
+		same := n.byLength[len(key)]
+		for i := range same {
+			if string(key) == same[i].text {
+				return same[i].field
+			}
+		}
+		for i := range same {
+			if key[0]|0x20 == same[i].text[0]|0x20 && strings.EqualFold(string(key), same[i].text) {
+				return same[i].field
+			}
+		}
+	}
+	// Two letters beyond ASCII fold to k and s, so the length can differ.
+	if bytes.ContainsFunc(key, func(r rune) bool { return r == '\u017f' || r == '\u212a' }) {
+		for i := range n.all {
+			if strings.EqualFold(string(key), n.all[i].text) {
+				return n.all[i].field
+			}
+		}
+	}
+	return unknown
+}
