@@ -81,7 +81,7 @@ type Body struct {
 
 	// DetailsUID is details.uid of a Status.
 	DetailsUID string
-	// DryRun tells that dryRun of a DeleteOptions is not empty.
+	// DryRun tells that dryRun of a DeleteOptions, or of an Eviction's deleteOptions, is not empty.
 	DryRun bool
 	// Items are the members of a list. Decoders fill it for a deletecollection only.
 	Items []Item
@@ -92,4 +92,9 @@ type Item struct {
 	Namespace string
 	Name      string
 	UID       string
+}
+
+// Present tells whether the event had a body that reads as an object.
+func (b *Body) Present() bool {
+	return b.Kind != "" || b.Name != "" || b.UID != "" || b.ResourceVersion != "" || b.DetailsUID != "" || b.DryRun || len(b.Items) > 0
 }

@@ -40,10 +40,12 @@ const (
 type Resolution struct {
 	Fact   Fact
 	Result Result
+	// Why tells what an Absent result lacked.
+	Why Why
+	// Provisional tells that an audit event which is still on its way could change the answer. It is only
+	// set for a lookup with a Sighting.
+	Provisional bool
 }
-
-// Tier is a kind of weaker evidence.
-type Tier string
 
 // GroupResource renders a resource the way keys and facts spell it: "configmaps" for the core group,
 // "apps/deployments" otherwise.

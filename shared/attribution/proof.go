@@ -10,9 +10,12 @@ type Slots uint8
 
 // The slots of the keyspace.
 const (
-	SlotExact   Slots = 1 << iota // uid and the written version
-	SlotLast                      // uid: the latest write, or the deletion
-	SlotVersion                   // the written version alone, when the event does not show the uid
+	SlotExact    Slots = 1 << iota // uid and the written version
+	SlotLast                       // uid: the latest write, or the deletion
+	SlotVersion                    // the written version alone, when the event does not show the uid
+	SlotDeletion                   // uid, whatever the resource: the deletion, for those it draws along
+	SlotName                       // namespace and name: a Request
+	SlotScope                      // the collection: a Request
 )
 
 // Deletion is what a delete did to its object.
@@ -37,6 +40,12 @@ type Proof struct {
 	Deleting bool
 	// Unverified marks a delete whose event has no bodies: it may have been a dry run.
 	Unverified bool
+	// Created tells that the request made the object, Proven that it cannot have left the object as it was.
+	Created, Proven bool
+
+	// What a Request says beyond the fact.
+	Manager, Replaces            string
+	LabelSelector, FieldSelector string
 }
 
 const serviceAccountPrefix = "system:serviceaccount:"
@@ -84,10 +93,24 @@ func Prove(dst []Proof, e *Event) []Proof {
 	return proveObject(dst, e, verb, &p)
 }
 
+// proveCollection proves the deletion of each listed item or, where the answer is no list because none was
+// recorded, what the request asked for.
 func proveCollection(dst []Proof, e *Event, p *Proof) []Proof {
 	p.Fact.Verb = verbDeleteCollection
 	p.Fact.Subresource = ""
-	p.Slots, p.Deletion = SlotLast, DeletionStarted
+	if len(e.Response.Items) == 0 && !strings.HasSuffix(e.Response.Kind, "List") {
+		if !e.succeeded() {
+			return dst
+		}
+		p.Slots = SlotScope
+		p.Fact.Namespace = e.Object.Namespace
+		p.Unverified = !e.Request.Present() && !e.Response.Present()
+		if _, query, found := strings.Cut(e.RequestURI, "?"); found {
+			p.LabelSelector, p.FieldSelector = queryValue(query, "labelSelector"), queryValue(query, "fieldSelector")
+		}
+		return append(dst, *p)
+	}
+	p.Slots, p.Deletion = SlotLast|SlotDeletion, DeletionStarted
 	for i := range e.Response.Items {
 		item := &e.Response.Items[i]
 		if item.Name == "" || item.UID == "" {
@@ -115,24 +138,70 @@ func proveObject(dst []Proof, e *Event, verb string, p *Proof) []Proof {
 		if answer.UID != "" && answer.Kind != kindStatus {
 			p.Deletion = DeletionStarted
 		}
-		p.Unverified = e.Request.Kind == "" && answer.Kind == "" && answer.UID == "" && answer.DetailsUID == ""
+		p.Unverified = !e.Request.Present() && !answer.Present()
+	} else {
+		p.Manager = manager(e)
+		p.Created = e.Code == codeCreated && e.Object.Subresource == ""
+		p.Proven = p.Created || replacedKnown(e)
 	}
 	switch {
 	case e.Object.Subresource != "" && (f.UID == "" || f.ResourceVersion == ""):
-		return dst
 	case f.UID != "" && f.ResourceVersion != "":
 		p.Slots = SlotExact | SlotLast
 	case f.UID != "":
 		p.Slots = SlotLast
 	case f.ResourceVersion != "":
 		p.Slots = SlotVersion
-	default:
+	}
+	if p.Deletion != DeletionNone && f.UID != "" {
+		p.Slots |= SlotDeletion
+	}
+	if e.succeeded() && byName(e, verb, p) {
+		p.Slots |= SlotName
+		p.Replaces = e.Object.ResourceVersion
+	}
+	if p.Slots == 0 {
 		return dst
 	}
 	return append(dst, *p)
 }
 
-const kindStatus = "Status"
+const (
+	kindStatus  = "Status"
+	codeCreated = 201
+)
+
+// byName tells whether the event is also filed as a Request under the object's name: it does not show
+// which version it wrote or, for a delete, which object it removed. Namespaces and CRDs are filed always,
+// as their deletion draws objects along that know them by name only.
+func byName(e *Event, verb string, p *Proof) bool {
+	f := &p.Fact
+	if e.Object.Subresource == "" && (f.GroupResource == resourceNamespaces || f.GroupResource == resourceCRDs) {
+		return p.Created || verb == verbDelete || f.ResourceVersion == ""
+	}
+	if withoutWrite[e.Object.Subresource] || f.ResourceVersion != "" {
+		return false
+	}
+	return verb != verbDelete || f.UID == ""
+}
+
+const (
+	resourceNamespaces = "namespaces"
+	resourceCRDs       = "apiextensions.k8s.io/customresourcedefinitions"
+)
+
+// succeeded tells whether the event is the last of a request that did something. Events that were built
+// without a stage or a code pass.
+func (e *Event) succeeded() bool {
+	_, known := mutating(e.Verb)
+	return known && e.Code < firstFailureCode && (e.Stage == "" || e.Stage == stageResponseComplete)
+}
+
+// replacedKnown tells whether the request named the version that it replaced and was answered with another.
+func replacedKnown(e *Event) bool {
+	replaced := firstOf(e.Request.ResourceVersion, e.Object.ResourceVersion)
+	return replaced != "" && e.Response.ResourceVersion != "" && replaced != e.Response.ResourceVersion
+}
 
 // identity is objectRef's, its gaps filled from the bodies: for a delete the request speaks before
 // the answer, for everything else the answer first, because only it knows a generated name. A plain

@@ -81,10 +81,11 @@ func mutating(verb string) (string, bool) {
 	return verb, false
 }
 
-// isDryRun finds dryRun in the request's URI and, for deletes, in the DeleteOptions body, where
-// kubectl puts it.
+// isDryRun finds dryRun in the request's URI and, for deletes and evictions, in the DeleteOptions of the
+// body, where kubectl puts it.
 func isDryRun(e *Event) bool {
-	if e.Request.DryRun && (strings.EqualFold(e.Verb, verbDelete) || strings.EqualFold(e.Verb, verbDeleteCollection)) {
+	if e.Request.DryRun && (e.Object.Subresource == subresourceEviction ||
+		strings.EqualFold(e.Verb, verbDelete) || strings.EqualFold(e.Verb, verbDeleteCollection)) {
 		return true
 	}
 	_, query, found := strings.Cut(e.RequestURI, "?")

@@ -13,6 +13,8 @@ type Record struct {
 	Deletion   Deletion `json:"deletion,omitempty"`
 	Deleting   bool     `json:"deleting,omitempty"`
 	Unverified bool     `json:"unverified,omitempty"`
+	Manager    string   `json:"manager,omitempty"`
+	Proven     bool     `json:"proven,omitempty"`
 	// Claims are the requests of up to two people that could have done it instead of Author: for a
 	// final deletion the two that ended last, else the two that were received first. Absent when only
 	// Author claims, with this one request.
@@ -98,6 +100,8 @@ func AppendRecord(dst []byte, p *Proof) []byte {
 	dst = appendField(dst, start, "deletion", string(p.Deletion))
 	dst = appendTrue(dst, start, "deleting", p.Deleting)
 	dst = appendTrue(dst, start, "unverified", p.Unverified)
+	dst = appendField(dst, start, "manager", p.Manager)
+	dst = appendTrue(dst, start, "proven", p.Proven)
 	return append(dst, '}')
 }
 

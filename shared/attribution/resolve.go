@@ -1,27 +1,49 @@
 package attribution
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// Evidence is everything that was found about one change. A nil record was not there.
+// Evidence is everything that was found about one change. What is nil was not there or not asked for.
 type Evidence struct {
+	GroupResource string
 	// Exact is filed under the uid and the version, Last under the uid, Version under the version alone.
 	// Whoever looks up leaves Last nil for a change that is not a removal.
 	Exact, Last, Version *Record
+
+	// Sighting is what the watch saw. What follows is only looked at with it.
+	Sighting *Sighting
+	// Named are the requests under the object's name, Scoped the collection deletes of its resource in its
+	// namespace and in all.
+	Named, Scoped []Request
+	// Since is when Named begins, where older requests have been dropped to bound it.
+	Since time.Time
+	// Namespaces and CRDs are the requests under the name of the object's namespace and of its type.
+	Namespaces, CRDs []Request
+	// Owners are the deletions of the object's owners and ancestors, in the Sighting's order.
+	Owners []*Record
 }
 
 // Resolve names the author of a change, or nobody. skew is what the API servers' clocks may differ by.
 func Resolve(e *Evidence, skew time.Duration) Resolution {
+	if e.Sighting != nil {
+		j := judge{Evidence: e, seen: e.Sighting, skew: skew}
+		return j.resolve()
+	}
 	for _, r := range []*Record{e.Exact, e.Last, e.Version} {
 		if r == nil {
 			continue
 		}
 		if r.Contested(skew) {
-			break
+			return nobody(WhyContested)
 		}
 		return Resolution{Fact: r.Fact, Result: classify(r, r == e.Exact)}
 	}
-	return Resolution{Result: Absent}
+	return nobody(WhyNoFact)
 }
+
+func nobody(why Why) Resolution { return Resolution{Result: Absent, Why: why} }
 
 func classify(r *Record, exact bool) Result {
 	switch {
@@ -33,4 +55,203 @@ func classify(r *Record, exact bool) Result {
 		return ExactServiceAccount
 	}
 	return ExactUser
+}
+
+// judge holds the evidence against what was seen.
+type judge struct {
+	*Evidence
+	seen *Sighting
+	skew time.Duration
+}
+
+func (j *judge) resolve() Resolution {
+	if j.seen.Type == Deleted || j.seen.stepsDeletion() || j.mayStepDeletion() {
+		return j.removal()
+	}
+	if r, found := j.version(); found {
+		return r
+	}
+	if j.seen.Type == Added {
+		return j.created()
+	}
+	return j.written()
+}
+
+// mayStepDeletion is for a change of which the version before was not seen: that it set the
+// deletionTimestamp is then known from the delete that holds its version.
+func (j *judge) mayStepDeletion() bool {
+	return j.seen.Previous == nil && !j.seen.Deletion.IsZero() && j.Exact != nil && j.Exact.removes()
+}
+
+// version judges the records that hold the very version.
+func (j *judge) version() (Resolution, bool) {
+	r := j.Exact
+	if v := j.Version; v != nil && v.Name == j.seen.Name && v.Namespace == j.seen.Namespace {
+		switch {
+		case r == nil:
+			r = v
+		case r.Author != v.Author && overlap(r, v, j.skew):
+			return nobody(WhyContested), true
+		case v.staged().Before(r.staged()):
+			r = v
+		}
+	}
+	switch {
+	case r == nil:
+		return Resolution{}, false
+	case r.Contested(j.skew):
+		return nobody(WhyContested), true
+	case r.removes() || !j.fits(r):
+		return nobody(WhyMismatch), true
+	}
+	out := Resolution{Fact: r.Fact, Result: classify(r, r == j.Exact), Provisional: !r.Proven}
+	if out.Result == Weak {
+		out.Fact.Tier = TierVersion
+	}
+	return out, true
+}
+
+// fits tells whether the request that a record is about can have left the stamps that the version has. A
+// request that changed nothing repeats the version of an earlier one: that one's stamp is not of its time,
+// or not of its field manager.
+func (j *judge) fits(r *Record) bool {
+	if r.Proven || r.Manager == "" || !j.seen.freshlyStamped() {
+		return true
+	}
+	stamp := j.seen.touched()
+	return r.received().Add(-j.skew).Before(stamp.Add(stampWidth)) && !r.staged().Add(j.skew).Before(stamp) &&
+		j.seen.stampedBy(r.Manager, r.Subresource)
+}
+
+// created names the author of an object that was made by a request which does not show it.
+func (j *judge) created() Resolution {
+	if j.incomplete(j.seen.Created) {
+		return nobody(WhyCrowded)
+	}
+	var found people
+	for i := range j.Named {
+		r := &j.Named[i]
+		if r.Created && j.mine(r) && j.meets(r, j.seen.Created) && j.seen.managedBy(r.Manager) {
+			found.add(r)
+		}
+	}
+	return j.one(&found, TierCreated)
+}
+
+// written names the author of a change that was made by a request which does not show its version. Of the
+// requests that named the version before as the one they replace, only the last can have replaced it; and
+// whatever was answered before that one was received cannot have either.
+func (j *judge) written() Resolution {
+	if j.seen.Previous == nil {
+		return nobody(WhyGap)
+	}
+	if j.incomplete(j.seen.Previous.Touched) {
+		return nobody(WhyCrowded)
+	}
+	replaced := j.seen.Previous.ResourceVersion
+	var standing time.Time // the version before still stood when a request that named it was received
+	for i := range j.Named {
+		r := &j.Named[i]
+		if j.writes(r) && r.Replaces == replaced && r.Received.After(standing) {
+			standing = r.Received
+		}
+	}
+	var found people
+	var claimed bool
+	for i := range j.Named {
+		r := &j.Named[i]
+		if !j.writes(r) || r.Replaces != "" && r.Replaces != replaced {
+			continue
+		}
+		if r.Staged.Add(j.skew).Before(standing) || !j.couldWrite(r) {
+			continue
+		}
+		claimed = claimed || r.Replaces != ""
+		found.add(r)
+	}
+	if claimed {
+		return j.one(&found, TierReplaced)
+	}
+	return j.one(&found, TierWritten)
+}
+
+// writes tells whether the request may have changed the object without making or removing it.
+func (j *judge) writes(r *Request) bool { return !r.Created && !r.removes() && j.mine(r) }
+
+// couldWrite holds a request against the stamps of the version. A change that leaves no stamp (an update
+// that only takes fields away) may be any request's that names no version, or one's that replaced the
+// version before.
+func (j *judge) couldWrite(r *Request) bool {
+	if j.seen.stamped() {
+		return j.meets(r, j.seen.touched()) && j.seen.stampedBy(r.Manager, r.Subresource)
+	}
+	if !j.seen.Before.IsZero() && !r.Received.Add(-j.skew).Before(j.seen.Before) {
+		return false
+	}
+	return r.Replaces != "" || !r.Staged.Add(j.skew).Before(j.seen.Previous.Touched)
+}
+
+// mine tells whether the request can be about this object and not about another that had its name.
+func (j *judge) mine(r *Request) bool {
+	return (r.UID == "" || r.UID == j.seen.UID) && !r.Staged.Add(j.skew).Before(j.seen.Created)
+}
+
+// meets tells whether the request was under way in the second that a stamp tells.
+func (j *judge) meets(r *Request, stamp time.Time) bool {
+	return r.Received.Add(-j.skew).Before(stamp.Add(stampWidth)) && !r.Staged.Add(j.skew).Before(stamp)
+}
+
+// incomplete tells whether requests from as early as t may have been dropped.
+func (j *judge) incomplete(t time.Time) bool {
+	return !j.Since.IsZero() && !t.After(j.Since.Add(j.skew))
+}
+
+// stampWidth is how exact the stamps of objects are.
+const stampWidth = time.Second
+
+// one names the author when all requests that were found are one person's.
+func (j *judge) one(found *people, tier Tier) Resolution {
+	switch {
+	case found.latest == nil:
+		return nobody(WhyNoFact)
+	case found.several:
+		return nobody(WhySeveral)
+	}
+	return Resolution{Fact: found.latest.fact(j.GroupResource, j.seen, tier), Result: Weak, Provisional: true}
+}
+
+// people gathers requests that fit.
+type people struct {
+	latest  *Request
+	several bool
+}
+
+func (p *people) add(r *Request) {
+	if p.latest != nil && p.latest.Author != r.Author {
+		p.several = true
+	}
+	if p.latest == nil || r.Staged.After(p.latest.Staged) {
+		p.latest = r
+	}
+}
+
+func (r *Record) staged() time.Time {
+	t, _ := parseInstant(r.StageTimestamp)
+	return t
+}
+
+func (r *Record) received() time.Time {
+	if t, ok := parseInstant(r.Received); ok {
+		return t
+	}
+	return r.staged()
+}
+
+// removes tells whether the record is of a deletion.
+func (r *Record) removes() bool {
+	return r.Deletion != DeletionNone || strings.EqualFold(r.Verb, verbDelete) || r.Verb == verbDeleteCollection
+}
+
+func overlap(a, b *Record, skew time.Duration) bool {
+	return a.received().Before(b.staged().Add(skew)) && b.received().Before(a.staged().Add(skew))
 }

@@ -1,6 +1,9 @@
 package attribution
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -27,17 +30,20 @@ type Sighting struct {
 	GraceSeconds int64
 	// Managed are the managedFields entries: who wrote, and when, to the second.
 	Managed []ManagedEntry
-	// Owners are the uids of the object's owners, then of their owners, as far as they are known.
-	// Observe gives the first generation; a caller that knows more appends it.
+	// Owners are the uids of the object's owners.
 	Owners []string
-	// OwnersComplete tells that Owners reaches all the way up.
-	OwnersComplete bool
+	// Ancestors returns the owners of an object, then theirs, as far as they are known; nil when only Owners
+	// are. An Observer's Family gives it.
+	Ancestors func(uid string) []string
 	// Previous is what the watch saw of this uid before this change, with nothing missed in between;
 	// nil when that is not known.
 	Previous *Trace
 	// After and Before bound the time of the change by the stamps of the same resource's earlier and
 	// later changes; zero where nothing bounds it. Timeline gives them.
 	After, Before time.Time
+
+	fields int
+	digest string
 }
 
 // ManagedEntry is the part of a managedFields entry that tells about a write.
@@ -53,26 +59,31 @@ type ManagedEntry struct {
 type Trace struct {
 	ResourceVersion string
 	Touched         time.Time // the newest managedFields time
+	Fields          int       // how many fields the managedFields name
+	Digest          string    // of the managedFields
 	Deletion        time.Time
 	GraceSeconds    int64
 }
 
 // String renders the trace without spaces or colons.
 func (t Trace) String() string {
-	return t.ResourceVersion + "," + unix(t.Touched) + "," + unix(t.Deletion) + "," + strconv.FormatInt(t.GraceSeconds, 10)
+	return strings.Join([]string{
+		t.ResourceVersion, unix(t.Touched), strconv.Itoa(t.Fields), t.Digest, unix(t.Deletion), strconv.FormatInt(t.GraceSeconds, 10),
+	}, ",")
 }
 
-// ParseTrace reads what String wrote. A bare resourceVersion is a trace of which only that is known,
-// and is not enough to go by: ok is false.
+// ParseTrace reads what String wrote.
 func ParseTrace(s string) (t Trace, ok bool) {
 	parts := strings.Split(s, ",")
-	if len(parts) != 4 {
+	if len(parts) != 6 {
 		return Trace{}, false
 	}
 	touched, ok1 := fromUnix(parts[1])
-	deletion, ok2 := fromUnix(parts[2])
-	grace, err := strconv.ParseInt(parts[3], 10, 64)
-	return Trace{ResourceVersion: parts[0], Touched: touched, Deletion: deletion, GraceSeconds: grace}, ok1 && ok2 && err == nil
+	fields, err1 := strconv.Atoi(parts[2])
+	deletion, ok2 := fromUnix(parts[4])
+	grace, err2 := strconv.ParseInt(parts[5], 10, 64)
+	t = Trace{ResourceVersion: parts[0], Touched: touched, Fields: fields, Digest: parts[3], Deletion: deletion, GraceSeconds: grace}
+	return t, ok1 && ok2 && err1 == nil && err2 == nil
 }
 
 func unix(t time.Time) string {
@@ -92,7 +103,10 @@ func fromUnix(s string) (time.Time, bool) {
 
 // Trace is what to remember of this sighting for the object's next change.
 func (s *Sighting) Trace() Trace {
-	return Trace{ResourceVersion: s.ResourceVersion, Touched: s.touched(), Deletion: s.Deletion, GraceSeconds: s.GraceSeconds}
+	return Trace{
+		ResourceVersion: s.ResourceVersion, Touched: s.touched(), Fields: s.fields, Digest: s.digest,
+		Deletion: s.Deletion, GraceSeconds: s.GraceSeconds,
+	}
 }
 
 // touched is the newest time of the managedFields.
@@ -133,8 +147,14 @@ func Observe(eventType string, object map[string]any, previous *Trace) Sighting 
 		}
 	}
 	entries, _ := meta["managedFields"].([]any)
+	if raw, err := json.Marshal(entries); err == nil && len(entries) > 0 { // with sorted keys, so equal entries are equal bytes
+		sum := sha256.Sum256(raw)
+		s.digest = hex.EncodeToString(sum[:6])
+	}
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
+		set, _ := entry["fieldsV1"].(map[string]any)
+		s.fields += countFields(set)
 		s.Managed = append(s.Managed, ManagedEntry{
 			Manager:     text(entry, "manager"),
 			Operation:   text(entry, "operation"),
@@ -149,8 +169,84 @@ func Observe(eventType string, object map[string]any, previous *Trace) Sighting 
 			s.Owners = append(s.Owners, uid)
 		}
 	}
-	s.OwnersComplete = len(s.Owners) == 0
 	return s
+}
+
+// asked is when the deletion was asked for, to the second.
+func (s *Sighting) asked() time.Time {
+	return s.Deletion.Add(-time.Duration(s.GraceSeconds) * time.Second)
+}
+
+// stepsDeletion tells whether this change set the deletionTimestamp, or moved it.
+func (s *Sighting) stepsDeletion() bool {
+	return s.Type == Modified && !s.Deletion.IsZero() && s.Previous != nil &&
+		(!s.Previous.Deletion.Equal(s.Deletion) || s.Previous.GraceSeconds != s.GraceSeconds)
+}
+
+// freshlyStamped tells whether the newest managedFields time came with this version.
+func (s *Sighting) freshlyStamped() bool {
+	return s.Previous != nil && s.touched().After(s.Previous.Touched)
+}
+
+// stamped tells whether this change was made in the second of the newest managedFields time. A write stamps
+// its field manager's entry unless all it does is take fields away. So within one second a change left a
+// stamp when the entries are the same as before or name as many fields.
+func (s *Sighting) stamped() bool {
+	t := s.touched()
+	switch {
+	case s.Previous == nil || t.IsZero() || t.Before(s.Previous.Touched):
+		return false
+	case t.After(s.Previous.Touched):
+		return true
+	}
+	return s.digest == s.Previous.Digest || s.fields >= s.Previous.Fields
+}
+
+// stampedBy tells whether the newest stamp, or one of the same second, is this field manager's. Writes of a
+// subresource have entries of their own.
+func (s *Sighting) stampedBy(manager, subresource string) bool {
+	newest := s.touched()
+	for _, m := range s.Managed {
+		if !m.Time.Equal(newest) || m.Manager != manager {
+			continue
+		}
+		if m.Subresource == subresource || m.Subresource == "" && subresource != "status" && subresource != "scale" {
+			return true
+		}
+	}
+	return false
+}
+
+// managedBy tells whether the field manager has an entry, or whether nothing is known of any.
+func (s *Sighting) managedBy(manager string) bool {
+	for _, m := range s.Managed {
+		if m.Manager == manager {
+			return true
+		}
+	}
+	return len(s.Managed) == 0
+}
+
+// Removal tells whether the change is, or may be, the work of a delete.
+func (s *Sighting) Removal() bool { return s.Type == Deleted || !s.Deletion.IsZero() }
+
+// Lineage is the object's owners and, where they are known, their owners.
+func (s *Sighting) Lineage() []string {
+	if s.Ancestors == nil {
+		return s.Owners
+	}
+	return s.Ancestors(s.UID)
+}
+
+// countFields counts the fields of a FieldsV1 set, which is a tree of them.
+func countFields(set map[string]any) int {
+	n := len(set)
+	for _, below := range set {
+		if m, ok := below.(map[string]any); ok {
+			n += countFields(m)
+		}
+	}
+	return n
 }
 
 func text(m map[string]any, key string) string {

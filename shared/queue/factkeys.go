@@ -37,6 +37,30 @@ func appendVersionKey(dst []byte, prefix, route, gr, rv string) []byte {
 	return appendKeyPart(dst, rv)
 }
 
+// appendDeletionKey: string, the Record of who deleted the object, whatever its resource.
+func appendDeletionKey(dst []byte, prefix, route, uid string) []byte {
+	dst = appendRouteKey(dst, prefix, route, "deletion")
+	dst = append(dst, ':')
+	return appendKeyPart(dst, uid)
+}
+
+// appendNameKey: sorted set, the Requests under the object's name by their time.
+func appendNameKey(dst []byte, prefix, route, gr, namespace, name string) []byte {
+	dst = appendRouteKey(dst, prefix, route, gr)
+	dst = append(dst, ":name:"...)
+	dst = appendKeyPart(dst, namespace)
+	dst = append(dst, ':')
+	return appendKeyPart(dst, name)
+}
+
+// appendScopeKey: sorted set, the collection deletes of the resource in a namespace, or in all when it is
+// empty, by their time.
+func appendScopeKey(dst []byte, prefix, route, gr, namespace string) []byte {
+	dst = appendRouteKey(dst, prefix, route, gr)
+	dst = append(dst, ":scope:"...)
+	return appendKeyPart(dst, namespace)
+}
+
 // commandAuthorKey: string, the CommandAuthor of a command object.
 func commandAuthorKey(prefix, uid string) string {
 	return prefix + ":author:v1:command:" + escapeKeyPart(uid)

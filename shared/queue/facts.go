@@ -81,7 +81,7 @@ func (a *AttributionIndex) WithExtraKeys(keys attribution.ExtraKeys) *Attributio
 	return &out
 }
 
-// RecordFact stores what one audit event proves. It stores nothing, without an error, for an event that
+// RecordFact stores what one audit event proves under the three keys of the seed. It stores nothing, without an error, for an event that
 // proves nothing: no resource, no name, no user, neither uid nor written version, a dry run. Other
 // reasons to leave an event out are the ingest gate's, which the caller has applied.
 func (a *AttributionIndex) RecordFact(ctx context.Context, auditRoute string, event auditv1.Event) error {
@@ -98,6 +98,7 @@ func (a *AttributionIndex) RecordFacts(ctx context.Context, auditRoute string, e
 	w := a.writer()
 	defer a.release(w)
 	for i := range proofs {
+		proofs[i].Slots &= attribution.SlotExact | attribution.SlotLast | attribution.SlotVersion
 		w.add(auditRoute, &proofs[i])
 	}
 	return w.flush(ctx)
@@ -112,8 +113,8 @@ func (a *AttributionIndex) RecordDeleteCollectionFacts(ctx context.Context, audi
 	return a.RecordFact(ctx, auditRoute, event)
 }
 
-// RecordEvents applies the ingest gate to each event and stores what those that pass prove, in one round
-// trip. The answer holds the fate of each event, in order; with an error nothing is known to be stored.
+// RecordEvents applies the ingest gate to each event and stores what those that pass prove, weaker evidence
+// too, in one round trip. The answer holds the fate of each event, in order; with an error nothing is known to be stored.
 // An event is filed under route or, when that is empty, under its own.
 func (a *AttributionIndex) RecordEvents(ctx context.Context, route string, events []attribution.Event) ([]attribution.Reason, error) {
 	w := a.writer()

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The two scripts below keep a Record's JSON as Go wrote it and only ever change its tail, claims.
+// claimVersion and keepLast keep a Record's JSON as Go wrote it and only ever change its tail, claims.
 // They compare instants, as text of one width: the stamps of Go's JSON have their zeros trimmed.
 // An unknown stamp is "".
 const factPrelude = `
@@ -145,7 +145,20 @@ end
 if changed then write(stored, needed(claims, own.author, own.at)) end
 return 0`
 
+// keepRequest files a Request among those of the same name or collection. The newest are kept.
+//
+// KEYS[1] the name key or the scope key
+// ARGV[1] the Request's JSON, [2] TTL in ms, [3] how many to keep, [4] its time in µs
+// returns 1
+const keepRequestSource = `
+redis.call('ZADD', KEYS[1], ARGV[4], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', tonumber(ARGV[4]) - tonumber(ARGV[2]) * 1000))
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - tonumber(ARGV[3]))
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1`
+
 var (
+	keepRequest  = newFactScript(keepRequestSource)
 	claimVersion = newFactScript(claimVersionSource)
 	keepLast     = newFactScript(keepLastSource)
 )
@@ -165,14 +178,12 @@ func (l *scriptLoader) prepare(ctx context.Context, client redis.UniversalClient
 	}
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
-		pipe.ScriptLoad(ctx, claimVersion.source)
-		pipe.ScriptLoad(ctx, keepLast.source)
+		loadFactScripts(ctx, pipe)
 		return nil
 	}
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		_, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			pipe.ScriptLoad(ctx, claimVersion.source)
-			pipe.ScriptLoad(ctx, keepLast.source)
+			loadFactScripts(ctx, pipe)
 			return nil
 		})
 		return err
@@ -182,6 +193,12 @@ func (l *scriptLoader) prepare(ctx context.Context, client redis.UniversalClient
 	}
 	l.loaded.Store(true)
 	return nil
+}
+
+func loadFactScripts(ctx context.Context, pipe redis.Pipeliner) {
+	for _, script := range []factScript{claimVersion, keepLast, keepRequest} {
+		pipe.ScriptLoad(ctx, script.source)
+	}
 }
 
 func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }

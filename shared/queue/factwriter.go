@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,29 +60,70 @@ func (a *AttributionIndex) release(w *factWriter) {
 	a.writers.Put(w)
 }
 
-// addEvent passes the event through the gate and adds what it proves.
+// addEvent passes the event through the gate and adds what it proves. A write of a subresource that does
+// not own a version is left out of the facts, but it is remembered that it happened.
 func (w *factWriter) addEvent(route string, e *attribution.Event) attribution.Reason {
-	if reason := attribution.Admit(e); reason != "" {
+	reason := attribution.Admit(e)
+	if reason != "" && reason != attribution.ReasonSubresource {
 		return reason
 	}
 	if route == "" {
-		if route = e.Route; route == "" {
-			return attribution.ReasonMissingRoute
-		}
+		route = e.Route
+	}
+	if route == "" {
+		return firstReason(reason, attribution.ReasonMissingRoute)
 	}
 	w.proofs = attribution.Prove(w.proofs[:0], e)
-	if len(w.proofs) == 0 {
-		return attribution.ReasonNoFact
-	}
 	for i := range w.proofs {
-		w.add(route, &w.proofs[i])
+		p := &w.proofs[i]
+		if reason == attribution.ReasonSubresource {
+			p.Slots &= attribution.SlotName
+		}
+		w.add(route, p)
+	}
+	if len(w.proofs) == 0 {
+		return firstReason(reason, attribution.ReasonNoFact)
 	}
 	w.hear(route)
-	return attribution.ReasonStored
+	return firstReason(reason, attribution.ReasonStored)
+}
+
+func firstReason(a, b attribution.Reason) attribution.Reason {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 // add queues the writes of one proof.
 func (w *factWriter) add(route string, p *attribution.Proof) {
+	f, prefix := &p.Fact, w.index.prefix
+	if p.Slots&(attribution.SlotExact|attribution.SlotVersion|attribution.SlotLast|attribution.SlotDeletion) != 0 {
+		w.addRecord(route, p)
+	}
+	if p.Slots&(attribution.SlotName|attribution.SlotScope) == 0 {
+		return
+	}
+	w.puts = append(w.puts, factPut{
+		script: &keepRequest, rank: keptRequests,
+		value: w.keep(func(b []byte) []byte { return attribution.AppendRequest(b, p) }),
+		stage: w.keep(func(b []byte) []byte { return strconv.AppendInt(b, p.Received.UnixMicro(), 10) }),
+		key: w.keep(func(b []byte) []byte {
+			if p.Slots&attribution.SlotScope != 0 {
+				return appendScopeKey(b, prefix, route, f.GroupResource, f.Namespace)
+			}
+			return appendNameKey(b, prefix, route, f.GroupResource, f.Namespace, f.Name)
+		}),
+	})
+}
+
+// maxRequests bounds what is kept of one name or collection.
+const (
+	maxRequests  = 128
+	keptRequests = "128"
+)
+
+func (w *factWriter) addRecord(route string, p *attribution.Proof) {
 	f, prefix := &p.Fact, w.index.prefix
 	put := factPut{
 		value:    w.keep(func(b []byte) []byte { return attribution.AppendRecord(b, p) }),
@@ -90,28 +132,31 @@ func (w *factWriter) add(route string, p *attribution.Proof) {
 		who:      w.keep(func(b []byte) []byte { return append(b, f.Author...) }),
 	}
 	if p.Slots&(attribution.SlotExact|attribution.SlotVersion) != 0 {
-		exact := put
-		exact.script, exact.rank = &claimVersion, "0"
+		put.script, put.rank = &claimVersion, "0"
 		if p.Deleting && p.Deletion != attribution.DeletionNone {
-			exact.rank = "1"
+			put.rank = "1"
 		}
-		exact.key = w.keep(func(b []byte) []byte {
+		put.key = w.keep(func(b []byte) []byte {
 			if p.Slots&attribution.SlotExact != 0 {
 				return appendExactKey(b, prefix, route, f.GroupResource, f.UID, f.ResourceVersion)
 			}
 			return appendVersionKey(b, prefix, route, f.GroupResource, f.ResourceVersion)
 		})
-		w.puts = append(w.puts, exact)
+		w.puts = append(w.puts, put)
+	}
+	put.script, put.rank = &keepLast, "0"
+	switch p.Deletion {
+	case attribution.DeletionStarted:
+		put.rank = "1"
+	case attribution.DeletionFinal:
+		put.rank = "2"
 	}
 	if p.Slots&attribution.SlotLast != 0 {
-		put.script, put.rank = &keepLast, "0"
-		switch p.Deletion {
-		case attribution.DeletionStarted:
-			put.rank = "1"
-		case attribution.DeletionFinal:
-			put.rank = "2"
-		}
 		put.key = w.keep(func(b []byte) []byte { return appendLastKey(b, prefix, route, f.GroupResource, f.UID) })
+		w.puts = append(w.puts, put)
+	}
+	if p.Slots&attribution.SlotDeletion != 0 {
+		put.key = w.keep(func(b []byte) []byte { return appendDeletionKey(b, prefix, route, f.UID) })
 		w.puts = append(w.puts, put)
 	}
 }

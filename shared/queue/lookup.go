@@ -46,13 +46,18 @@ func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRout
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
 // which is not the same as that nobody is.
 func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQuery) ([]AuthorResolution, error) {
-	r := reader{index: a, pipe: a.client.Pipeline(), gets: map[string]*redis.StringCmd{}}
+	r := reader{index: a, pipe: a.client.Pipeline(), gets: map[string]*redis.StringCmd{}, lists: map[string]*redis.StringSliceCmd{}}
 	evidence := make([]evidenceCmds, len(queries))
 	for i := range queries {
 		evidence[i] = r.ask(ctx, &queries[i])
 	}
 	if len(r.gets) > 0 {
 		if _, err := r.pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("look up authors: %w", err)
+		}
+	}
+	for _, list := range r.lists {
+		if err := list.Err(); err != nil {
 			return nil, fmt.Errorf("look up authors: %w", err)
 		}
 	}
@@ -74,25 +79,50 @@ type reader struct {
 	index *AttributionIndex
 	pipe  redis.Pipeliner
 	gets  map[string]*redis.StringCmd
+	lists map[string]*redis.StringSliceCmd
 	key   []byte
 }
 
 // evidenceCmds are the reads that concern one query; nil where there is nothing to read.
 type evidenceCmds struct {
+	query                *AuthorQuery
 	exact, last, version *redis.StringCmd
+	// Only with a Sighting.
+	named, scoped, scopedAll, namespace, crd *redis.StringSliceCmd
+	owners                                   []*redis.StringCmd
 }
 
 func (r *reader) ask(ctx context.Context, q *AuthorQuery) evidenceCmds {
-	gr, prefix, uid := groupResourceKey(q.GVR.GroupResource()), r.index.prefix, string(q.UID)
-	var e evidenceCmds
+	gr, prefix, route, uid := groupResourceKey(q.GVR.GroupResource()), r.index.prefix, q.AuditRoute, string(q.UID)
+	e := evidenceCmds{query: q}
+	removal := !q.ExactCapable || q.Sighting != nil && q.Sighting.Removal()
 	if uid != "" && q.RV != "" {
-		e.exact = r.get(ctx, appendExactKey(r.key[:0], prefix, q.AuditRoute, gr, uid, q.RV))
+		e.exact = r.get(ctx, appendExactKey(r.key[:0], prefix, route, gr, uid, q.RV))
 	}
-	if uid != "" && !q.ExactCapable {
-		e.last = r.get(ctx, appendLastKey(r.key[:0], prefix, q.AuditRoute, gr, uid))
+	if uid != "" && removal {
+		e.last = r.get(ctx, appendLastKey(r.key[:0], prefix, route, gr, uid))
 	}
 	if q.RV != "" {
-		e.version = r.get(ctx, appendVersionKey(r.key[:0], prefix, q.AuditRoute, gr, q.RV))
+		e.version = r.get(ctx, appendVersionKey(r.key[:0], prefix, route, gr, q.RV))
+	}
+	s := q.Sighting
+	if s == nil {
+		return e
+	}
+	e.named = r.list(ctx, appendNameKey(r.key[:0], prefix, route, gr, s.Namespace, s.Name))
+	if !removal {
+		return e
+	}
+	e.scopedAll = r.list(ctx, appendScopeKey(r.key[:0], prefix, route, gr, ""))
+	if s.Namespace != "" {
+		e.scoped = r.list(ctx, appendScopeKey(r.key[:0], prefix, route, gr, s.Namespace))
+		e.namespace = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "namespaces", "", s.Namespace))
+	}
+	if q.GVR.Group != "" {
+		e.crd = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "apiextensions.k8s.io/customresourcedefinitions", "", q.GVR.Resource+"."+q.GVR.Group))
+	}
+	for _, owner := range s.Lineage() {
+		e.owners = append(e.owners, r.get(ctx, appendDeletionKey(r.key[:0], prefix, route, owner)))
 	}
 	return e
 }
@@ -108,8 +138,50 @@ func (r *reader) get(ctx context.Context, key []byte) *redis.StringCmd {
 	return cmd
 }
 
+func (r *reader) list(ctx context.Context, key []byte) *redis.StringSliceCmd {
+	r.key = key
+	if cmd, asked := r.lists[string(key)]; asked {
+		return cmd
+	}
+	name := string(key)
+	cmd := r.pipe.ZRange(ctx, name, 0, -1)
+	r.lists[name] = cmd
+	return cmd
+}
+
 func (e *evidenceCmds) read() attribution.Evidence {
-	return attribution.Evidence{Exact: record(e.exact), Last: record(e.last), Version: record(e.version)}
+	out := attribution.Evidence{
+		GroupResource: groupResourceKey(e.query.GVR.GroupResource()),
+		Exact:         record(e.exact),
+		Last:          record(e.last),
+		Version:       record(e.version),
+		Sighting:      e.query.Sighting,
+		Named:         requests(e.named),
+		Scoped:        append(requests(e.scoped), requests(e.scopedAll)...),
+		Namespaces:    requests(e.namespace),
+		CRDs:          requests(e.crd),
+	}
+	if len(out.Named) >= maxRequests {
+		out.Since = out.Named[0].Received
+	}
+	for _, owner := range e.owners {
+		out.Owners = append(out.Owners, record(owner))
+	}
+	return out
+}
+
+// requests reads a sorted set of them, the oldest first.
+func requests(cmd *redis.StringSliceCmd) []attribution.Request {
+	if cmd == nil || cmd.Err() != nil {
+		return nil
+	}
+	var out []attribution.Request
+	for _, value := range cmd.Val() {
+		if r, ok := attribution.ParseRequest(value); ok {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func record(cmd *redis.StringCmd) *attribution.Record {

@@ -109,8 +109,16 @@ func body(in *runtime.Unknown, verb string) attribution.Body {
 	var options struct {
 		DryRun []string `json:"dryRun"`
 	}
+	var eviction struct {
+		DeleteOptions struct {
+			DryRun []string `json:"dryRun"`
+		} `json:"deleteOptions"`
+	}
 	if json.Unmarshal(in.Raw, &options) == nil {
 		out.DryRun = len(options.DryRun) > 0
+	}
+	if json.Unmarshal(in.Raw, &eviction) == nil {
+		out.DryRun = out.DryRun || len(eviction.DeleteOptions.DryRun) > 0
 	}
 	if verb == "deletecollection" {
 		out.Items = items(in.Raw)

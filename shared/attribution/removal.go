@@ -1,0 +1,319 @@
+package attribution
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Controllers that complete what somebody else began.
+const (
+	garbageCollector    = "system:serviceaccount:kube-system:generic-garbage-collector"
+	namespaceController = "system:serviceaccount:kube-system:namespace-controller"
+	nodePrefix          = "system:node:"
+)
+
+// removal names who asked for a deletion: for the change that sets a deletionTimestamp and for the one
+// that takes the object away.
+func (j *judge) removal() Resolution {
+	var exact *Record
+	if j.Exact != nil && j.Exact.removes() {
+		exact = j.Exact
+	}
+	if exact != nil && !(strings.HasPrefix(exact.Author, nodePrefix) && j.seen.Type == Deleted) {
+		if exact.Contested(j.skew) {
+			return nobody(WhyContested)
+		}
+		return j.begun(exact, classify(exact, true))
+	}
+	if j.Last != nil && j.Last.removes() {
+		if r, decided := j.deletedUID(); decided {
+			return r
+		}
+	}
+	if j.seen.Deletion.IsZero() {
+		return j.gone()
+	}
+	return j.asked()
+}
+
+// deletedUID judges the deletion that is filed under the object's uid. It does not decide over one that may
+// have been a dry run.
+func (j *judge) deletedUID() (Resolution, bool) {
+	last := j.Last
+	switch {
+	case last.Unverified:
+		return Resolution{}, false
+	case last.Contested(j.skew):
+		return nobody(WhyContested), true
+	case strings.HasPrefix(last.Author, nodePrefix) && !j.seen.Deletion.IsZero():
+		return nobody(WhyUninitiated), true
+	}
+	if !j.seen.Deletion.IsZero() {
+		at := j.seen.asked()
+		late := !last.received().Add(-j.skew).Before(at.Add(stampWidth))
+		early := j.seen.stepsDeletion() && last.staged().Add(j.skew).Before(at)
+		if late || early {
+			return nobody(WhyMismatch), true
+		}
+	}
+	return j.begun(last, classify(last, false)), true
+}
+
+// begun names the author of a recorded deletion or, when a controller only completed it, whoever began it.
+func (j *judge) begun(r *Record, result Result) Resolution {
+	if out, by := j.initiator(r.Author, r.received()); by {
+		return out
+	}
+	out := Resolution{Fact: r.Fact, Result: result, Provisional: r.Deletion != DeletionFinal}
+	if result == Weak {
+		out.Fact.Tier = TierDeleted
+	}
+	return out
+}
+
+// asked names the only one whose delete, eviction or collection delete was under way in the second that the
+// deletionTimestamp tells.
+func (j *judge) asked() Resolution {
+	at := j.seen.asked()
+	if j.incomplete(at) {
+		return nobody(WhyCrowded)
+	}
+	var found people
+	tier := TierScope
+	for i := range j.Named {
+		r := &j.Named[i]
+		if r.removes() && j.mine(r) && j.meets(r, at) {
+			if tier = TierDeletedName; r.Subresource == subresourceEviction {
+				tier = TierEvicted
+			}
+			found.add(r)
+		}
+	}
+	for i := range j.Scoped {
+		r := &j.Scoped[i]
+		switch {
+		case !j.meets(r, at):
+		case j.covers(r) == covered:
+			found.add(r)
+		case j.covers(r) == unknown:
+			found.several = true
+		}
+	}
+	return j.began(&found, tier)
+}
+
+// gone names the only one whose request can have removed an object that shows no deletionTimestamp. A
+// delete that was answered proves that the object was still there when it was received, so what ended
+// before cannot have removed it; and what came before the object's last sign of life was a dry run.
+func (j *judge) gone() Resolution {
+	var all []Request
+	if j.Last != nil && j.Last.Unverified && j.Last.removes() {
+		if j.Last.Contested(j.skew) {
+			return nobody(WhyContested)
+		}
+		all = append(all, j.Last.request())
+	}
+	for i := range j.Named {
+		if r := &j.Named[i]; r.removes() && j.mine(r) && r.UID == "" {
+			all = append(all, *r)
+		}
+	}
+	if j.incomplete(j.seen.After) {
+		return nobody(WhyCrowded)
+	}
+	alive := j.lastSignOfLife()
+	for i := range all {
+		if all[i].Received.After(alive) {
+			alive = all[i].Received
+		}
+	}
+	uncertain := false
+	deletes := len(all)
+	for i := range j.Scoped {
+		switch r := &j.Scoped[i]; {
+		case r.Staged.Add(j.skew).Before(j.seen.Created) || r.Staged.Add(j.skew).Before(alive):
+		case j.covers(r) == covered:
+			all = append(all, *r)
+		case j.covers(r) == unknown && j.possible(r):
+			uncertain = true
+		}
+	}
+	var found people
+	tier := TierScope
+	for i := range all {
+		r := &all[i]
+		if r.Staged.Add(j.skew).Before(alive) || !j.possible(r) {
+			continue
+		}
+		if i < deletes {
+			if tier = TierDeletedName; r.UID != "" {
+				tier = TierDeleted
+			}
+		}
+		found.add(r)
+	}
+	for i := range j.CRDs {
+		if r := &j.CRDs[i]; r.removes() && r.Subresource == "" && j.possible(r) {
+			if found.latest == nil {
+				return nobody(WhyCRDDeleted)
+			}
+			found.several = true
+		}
+	}
+	found.several = found.several || uncertain
+	return j.began(&found, tier)
+}
+
+// possible tells whether the request was under way between the bounds of the change's time.
+func (j *judge) possible(r *Request) bool {
+	if !j.seen.Before.IsZero() && !r.Received.Add(-j.skew).Before(j.seen.Before) {
+		return false
+	}
+	return !r.Staged.Add(j.skew).Before(j.seen.After)
+}
+
+// lastSignOfLife is a time at which the object was still there: its newest stamp, and every successful
+// request to it but deletes, which are weighed apart.
+func (j *judge) lastSignOfLife() time.Time {
+	alive := j.seen.touched()
+	for i := range j.Named {
+		r := &j.Named[i]
+		if !r.Created && !r.removes() && r.UID == j.seen.UID && r.Received.After(alive) {
+			alive = r.Received
+		}
+	}
+	return alive
+}
+
+// began is one, for deletions that a controller may only have completed.
+func (j *judge) began(found *people, tier Tier) Resolution {
+	out := j.one(found, tier)
+	if out.Result == Absent {
+		return out
+	}
+	if by, found := j.initiator(found.latest.Author, found.latest.Received); found {
+		return by
+	}
+	return out
+}
+
+// initiator names who began a removal that the author, a controller, completed. It tells with by whether
+// the author is such a controller.
+func (j *judge) initiator(author string, received time.Time) (out Resolution, by bool) {
+	switch author {
+	case garbageCollector:
+		return j.ownersDeletion(received), true
+	case namespaceController:
+		return j.namespaceDeletion(received), true
+	}
+	return Resolution{}, false
+}
+
+// unverifiedOwner is how long before the collection an owner's deletion may lie that may have been a dry run.
+const unverifiedOwner = 30 * time.Second
+
+func (j *judge) ownersDeletion(collected time.Time) Resolution {
+	var first *Record
+	for _, r := range j.Owners {
+		switch {
+		case r == nil || !r.removes() || r.Author == garbageCollector:
+		case r.Unverified && r.staged().Add(unverifiedOwner).Before(collected):
+		case r.Contested(j.skew) || first != nil && first.Author != r.Author:
+			return nobody(WhySeveral)
+		default:
+			first = r
+		}
+	}
+	if first == nil {
+		return nobody(WhyUninitiated)
+	}
+	if first.Author == namespaceController {
+		return j.namespaceDeletion(first.received())
+	}
+	out := Resolution{Fact: first.Fact, Result: Weak, Provisional: true}
+	out.Fact.Tier = TierOwner
+	return out
+}
+
+// namespaceDeletion names who deleted the namespace that the controller then emptied: the first to do so
+// since the namespace was made.
+func (j *judge) namespaceDeletion(emptied time.Time) Resolution {
+	var made time.Time
+	for i := range j.Namespaces {
+		if r := &j.Namespaces[i]; r.Created && r.Received.After(made) && r.Received.Before(emptied) {
+			made = r.Received
+		}
+	}
+	var first *Request
+	for i := range j.Namespaces {
+		r := &j.Namespaces[i]
+		if r.removes() && r.Subresource == "" && r.Received.After(made) && r.Received.Add(-j.skew).Before(emptied) &&
+			(first == nil || r.Staged.Before(first.Staged)) {
+			first = r
+		}
+	}
+	if first == nil {
+		return nobody(WhyUninitiated)
+	}
+	for i := range j.Namespaces {
+		r := &j.Namespaces[i]
+		if !r.removes() || r.Author == first.Author || !r.Received.After(made) || !r.Received.Add(-j.skew).Before(emptied) {
+			continue
+		}
+		if first.Unverified || r.Received.Before(first.Staged.Add(j.skew)) {
+			return nobody(WhySeveral)
+		}
+	}
+	return Resolution{Fact: first.fact(j.GroupResource, j.seen, TierNamespace), Result: Weak, Provisional: true}
+}
+
+// request is an unverified deletion as one of several requests to choose from.
+func (r *Record) request() Request {
+	return Request{
+		Author: r.Author, DisplayName: r.DisplayName, Email: r.Email, ImpersonatedBy: r.ImpersonatedBy, AuditID: r.AuditID,
+		Verb: r.Verb, UID: r.UID, Received: r.received(), Staged: r.staged(), Unverified: r.Unverified,
+	}
+}
+
+// cover is whether a collection delete asked for the object.
+type cover int
+
+const (
+	spared cover = iota
+	covered
+	unknown
+)
+
+// covers holds the object against the selectors of a collection delete.
+func (j *judge) covers(r *Request) cover {
+	for _, term := range strings.Split(r.FieldSelector, ",") {
+		key, value, _ := strings.Cut(term, "=")
+		value = strings.TrimPrefix(value, "=")
+		switch {
+		case term == "":
+		case key == "metadata.name":
+			if value != j.seen.Name {
+				return spared
+			}
+		case key == "metadata.namespace":
+			if value != j.seen.Namespace {
+				return spared
+			}
+		default:
+			return unknown
+		}
+	}
+	if r.LabelSelector == "" {
+		return covered
+	}
+	selector, err := labels.Parse(r.LabelSelector)
+	if err != nil {
+		return unknown
+	}
+	if !selector.Matches(labels.Set(j.seen.Labels)) {
+		return spared
+	}
+	return covered
+}
