@@ -85,3 +85,36 @@ func (r *Repository) treeAt(ctx context.Context, at ObjectID, path string) (Obje
 	}
 	return id, nil
 }
+
+// Entries looks up files by their paths and reads only the directories on the way to them. Paths that lead to no file
+// are not in the answer.
+func (r *Repository) Entries(ctx context.Context, tip Tip, paths []string) (map[string]Entry, error) {
+	root, _, err := r.load(ctx, tip.ID, paths)
+	if err != nil {
+		return nil, fmt.Errorf("look up files on refs/heads/%s of %s: %w", tip.Branch, r.endpoint.HostLabel(), err)
+	}
+	found := make(map[string]Entry, len(paths))
+	for _, path := range paths {
+		if e, ok := root.file(path); ok {
+			found[path] = e
+		}
+	}
+	return found, nil
+}
+
+// file is the entry at a path whose directories are loaded.
+func (d *directory) file(path string) (Entry, bool) {
+	name, rest, deeper := strings.Cut(path, "/")
+	if deeper {
+		child := d.loaded[name]
+		if child == nil {
+			return Entry{}, false
+		}
+		return child.file(rest)
+	}
+	at, found := d.find(name)
+	if !found || d.entries[at].Mode.IsDirectory() {
+		return Entry{}, false
+	}
+	return Entry{ID: d.entries[at].ID, Mode: d.entries[at].Mode}, true
+}

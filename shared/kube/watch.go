@@ -30,7 +30,8 @@ const (
 	Bookmark
 	// CaughtUp comes once: what had happened before the session began has been delivered.
 	CaughtUp
-	// Expired ends the session: the API server cannot go on from where the cursor stands, only a replay can.
+	// Expired ends the session: the API server cannot go on from where the cursor stands, only a replay can. Err is
+	// ErrForgotten or ErrAhead.
 	Expired
 	// Failed ends the session: Err says why. What came before it stays true.
 	Failed
@@ -43,7 +44,7 @@ type Signal struct {
 	Type    watch.EventType            // of a Change: Added, Modified or Deleted
 	Object  *unstructured.Unstructured // of a Change and an Initial
 	RV      string                     // of a Change, an InitialEnd and a Bookmark
-	Err     error                      // of Failed
+	Err     error                      // of Expired and Failed
 }
 
 // Session follows one shard: from a resourceVersion, or from a replay when there is none.
@@ -81,10 +82,13 @@ func (c *Client) NewSession(shard Shard, from string, tag any) *Session {
 	return &Session{Shard: shard, From: from, Tag: tag, dynamic: c.dynamic, timing: defaultTiming}
 }
 
+// Why a session is Expired.
 var (
-	errExpired    = errors.New("the API server no longer has the version")
-	errNoInitials = errors.New("the API server does not stream initial events")
+	ErrForgotten = errors.New("the API server no longer has the version")
+	ErrAhead     = errors.New("the API server has not come to the version: its etcd was restored, or it is another one")
 )
+
+var errNoInitials = errors.New("the API server does not stream initial events")
 
 // Run delivers signals to out until ctx ends (which is no failure and says nothing) or the session has ended with
 // Expired or Failed. It waits while out is full, so what is in memory is bounded by the receiver.
@@ -92,8 +96,8 @@ func (s *Session) Run(ctx context.Context, out chan<- Signal) {
 	err := s.run(ctx, out)
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errExpired):
-		s.send(ctx, out, Signal{Kind: Expired})
+	case errors.Is(err, ErrForgotten), errors.Is(err, ErrAhead):
+		s.send(ctx, out, Signal{Kind: Expired, Err: err})
 	default:
 		s.send(ctx, out, Signal{Kind: Failed, Err: err})
 	}
@@ -142,7 +146,7 @@ func (s *Session) resume(ctx context.Context) (head string, err error) {
 		return "", err
 	}
 	if order, err := resourceversion.CompareResourceVersion(s.From, head); err != nil || order > 0 {
-		return "", errExpired // not one of this API server's, or one that it has not come to: a restored etcd
+		return "", ErrAhead
 	}
 	return head, nil
 }
@@ -175,7 +179,7 @@ func (a *attempts) wait(ctx context.Context, failed error) error {
 
 // retryable says whether trying again can help, and how long the server asks us to wait.
 func retryable(err error) (time.Duration, bool) {
-	if errors.Is(err, errExpired) || errors.Is(err, errNoInitials) {
+	if errors.Is(err, ErrForgotten) || errors.Is(err, errNoInitials) {
 		return 0, false
 	}
 	if seconds, asked := apierrors.SuggestsClientDelay(err); asked {

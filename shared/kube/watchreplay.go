@@ -97,7 +97,7 @@ func (s *Session) listInitial(ctx context.Context, out chan<- Signal) error {
 			}
 			return nil
 		}
-		if errors.Is(err, errExpired) {
+		if errors.Is(err, ErrForgotten) {
 			err = errors.New("the API server forgot a list between two of its pages")
 		}
 		if err := tries.wait(ctx, err); err != nil {
@@ -158,9 +158,6 @@ func (s *Session) head(ctx context.Context) (string, error) {
 		}
 	}
 }
-
-// ErrForgotten says that the API server does not keep a version any more.
-var ErrForgotten = errExpired
 
 // ReadBack returns an object as it was at a version that its watch delivered, from etcd's history (about five
 // minutes), also where the watch cache has forgotten it. It returns nil when the object was not there, and

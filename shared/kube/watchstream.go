@@ -106,7 +106,7 @@ func watchError(object runtime.Object) error {
 // expiry recognizes the answers that say that a version is gone.
 func expiry(err error) error {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return errExpired
+		return ErrForgotten
 	}
 	return err
 }

@@ -23,6 +23,8 @@ type Intent struct {
 	Old   string       `json:"old,omitempty"` // the tip it builds on; empty: the branch did not exist
 	New   string       `json:"new"`           // the commit it pushes
 	Moves []CursorMove `json:"moves"`
+	// Commits are what RememberCommits is told when the push has landed.
+	Commits map[string]string `json:"commits,omitempty"`
 }
 
 // intentsKey: hash, the commit id to the JSON of an Intent.

@@ -1,0 +1,187 @@
+package watchcommit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tidemark-dev/tidemark/shared/kube"
+)
+
+const (
+	gatherFor  = 100 * time.Millisecond // after the first change, for more of the same moment
+	maxPending = 2000                   // steps that wait; more are left in the API server
+	maxBytes   = 64 << 20               // of their contents
+)
+
+// collector takes what the sessions of all shards say.
+type collector struct {
+	drain    *drain
+	watching context.Context
+	signals  chan kube.Signal
+	draining <-chan struct{}
+	fresh    []*change // since the last time
+	running  int       // sessions that have not ended
+}
+
+// collector starts a session for each shard. They end with the context.
+func (d *drain) collector(watching context.Context) *collector {
+	c := &collector{drain: d, watching: watching, signals: make(chan kube.Signal, 64), draining: draining(watching)}
+	for _, s := range d.shards() {
+		c.start(s, s.cursor)
+	}
+	return c
+}
+
+func (c *collector) start(s *shard, from string) {
+	s.session = c.drain.cluster.NewSession(s.kube, from, s)
+	c.running++
+	go s.session.Run(c.watching, c.signals)
+}
+
+// collect returns when there is something to decide: changes have come and their moment has passed, or it is time to
+// look for authors again. more is false when the watches are done: everything has been caught up with and nobody
+// listens, or the time to listen is over.
+func (c *collector) collect(ctx context.Context) (more bool, err error) {
+	c.fresh = nil
+	wake := time.NewTimer(time.Until(c.drain.nextWork()))
+	defer wake.Stop()
+	var gathered <-chan time.Time
+	for !c.full() {
+		if c.drain.listen.IsZero() && c.caughtUp() || c.running == 0 {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-c.watching.Done():
+			return false, nil
+		case <-c.draining:
+			return false, nil
+		case <-wake.C:
+			return true, nil
+		case <-gathered:
+			return true, nil
+		case signal := <-c.signals:
+			if err := c.take(ctx, signal); err != nil {
+				return false, err
+			}
+			if len(c.fresh) > 0 && gathered == nil && !c.drain.listen.IsZero() {
+				gathered = time.After(gatherFor)
+			}
+		}
+	}
+	// No more is taken until some of it is in git. When nothing can be done before the next look for authors, wait for it.
+	if len(c.fresh) == 0 {
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-c.watching.Done():
+			return false, nil
+		case <-wake.C:
+		}
+	}
+	return true, nil
+}
+
+func (c *collector) full() bool {
+	steps, bytes := 0, 0
+	for _, s := range c.drain.shards() {
+		steps += len(s.pending)
+		bytes += s.bytes
+	}
+	return steps >= maxPending || bytes >= maxBytes
+}
+
+// caughtUp says that every shard has delivered what had happened before the round began.
+func (c *collector) caughtUp() bool {
+	for _, s := range c.drain.shards() {
+		if !s.caught && s.failed == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *collector) take(ctx context.Context, signal kube.Signal) error {
+	s := signal.Session.Tag.(*shard)
+	if signal.Session != s.session {
+		return nil // of a session that was given up
+	}
+	switch signal.Kind {
+	case kube.Change:
+		step, err := newChange(s, signal.Type, signal.Object)
+		if err != nil {
+			c.drain.log.Warn("an object cannot be written as a file", "target", s.target.spec.Name, "error", err)
+		}
+		s.append(step)
+		c.fresh = append(c.fresh, step)
+	case kube.Bookmark:
+		s.seen = signal.RV
+	case kube.CaughtUp:
+		s.caught = true
+	case kube.InitialStart:
+		return c.drain.startReplay(ctx, s)
+	case kube.Initial:
+		s.replay.add(signal.Object)
+	case kube.InitialEnd:
+		c.fresh = append(c.fresh, s.endReplay(signal.RV))
+	case kube.Expired:
+		c.running--
+		return c.expired(ctx, s, signal.Err)
+	case kube.Failed:
+		c.running--
+		c.drain.fail(s, signal.Err)
+	}
+	return nil
+}
+
+// expired begins a replay. What was seen after the cursor, and not passed, is read back first: the replay knows what
+// there is, not who did it.
+func (c *collector) expired(ctx context.Context, s *shard, why error) error {
+	c.drain.log.Warn("the API server cannot go on from the cursor: reading back what was seen, then replaying",
+		"target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "cursor", s.cursor, "error", why)
+	if !errors.Is(why, kube.ErrAhead) {
+		if err := c.readBack(ctx, s); err != nil || s.failed != nil {
+			return err
+		}
+	}
+	c.start(s, "")
+	return nil
+}
+
+func (c *collector) readBack(ctx context.Context, s *shard) error {
+	sights, err := c.drain.store.Sights(ctx, s.key, s.seen)
+	if err != nil {
+		return err
+	}
+	for _, sight := range sights {
+		step := &change{
+			shard: s, event: watch.EventType(sight.Type), rv: sight.RV, uid: sight.UID, ns: sight.Namespace, name: sight.Name,
+			path: s.path(sight.Namespace, sight.Name), dying: true,
+		}
+		if step.event != watch.Deleted {
+			object, err := s.session.ReadBack(ctx, sight.Namespace, sight.Name, sight.RV)
+			if errors.Is(err, kube.ErrForgotten) {
+				c.drain.measures.forgotten.Inc()
+				continue
+			}
+			if err != nil {
+				c.drain.fail(s, err)
+				return nil
+			}
+			if object == nil || object.GetResourceVersion() != sight.RV || string(object.GetUID()) != sight.UID {
+				continue
+			}
+			if step, err = newChange(s, step.event, object); err != nil {
+				continue
+			}
+		}
+		s.append(step)
+		c.fresh = append(c.fresh, step)
+		c.drain.measures.readBack.Inc()
+	}
+	return nil
+}

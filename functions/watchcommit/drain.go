@@ -1,0 +1,215 @@
+package watchcommit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/kube"
+	"github.com/tidemark-dev/tidemark/shared/queue"
+)
+
+const (
+	finish    = 5 * time.Second  // what a drain may need between listening and its answer
+	catchUp   = 60 * time.Second // the longest that a round without listening may take
+	maxRounds = 20               // of one request: a branch that is woken without end is left to the next
+)
+
+// drain brings one branch up to date. It is the story of this package:
+//
+// take the lease, and go round while it cannot be given back: resume each shard at its cursor, collect what its watch
+// delivers, note it, look all authors up at once, and land the settled part: push, then move the cursors.
+type drain struct {
+	*Function
+	branch *branch
+	log    *slog.Logger
+	listen time.Time // zero: catch up and leave
+
+	token    int64
+	busy     bool
+	again    bool // a shard has to begin anew
+	requests []*request
+	changes  int
+	commits  int
+
+	// nextLookup is when the authors that are missing are looked for again.
+	nextLookup time.Time
+	patience   time.Duration
+	nextQuiet  time.Time
+	nextAsked  time.Time
+}
+
+func (d *drain) run(ctx context.Context) error {
+	token, err := d.store.AcquireLease(ctx, d.branch.id, d.cfg.Lease)
+	if err != nil {
+		return err
+	}
+	if d.busy = token == 0; d.busy {
+		return nil // whoever drains it has been told to go round once more
+	}
+	d.token = token
+	ctx, stop := d.keepLease(ctx)
+	defer stop()
+	for round := 1; ; round++ {
+		err := d.round(ctx)
+		d.reportAll(ctx)
+		if errors.Is(err, queue.ErrLeaseLost) {
+			d.busy = true
+			return nil
+		}
+		if err != nil || round == maxRounds || d.hurried(ctx) {
+			return errors.Join(err, d.giveUp(ctx))
+		}
+		if !d.again {
+			release, err := d.store.ReleaseLease(ctx, d.branch.id, token, d.cfg.Lease)
+			if err != nil || release != queue.ReleaseDirty {
+				return err
+			}
+		}
+		d.listen = time.Time{}
+	}
+}
+
+// giveUp gives the lease back as it is: a wake that came meanwhile stays noted for the next drain.
+func (d *drain) giveUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finish)
+	defer cancel()
+	return d.store.YieldLease(ctx, d.branch.id, d.token)
+}
+
+// hurried says that there is no time for another round: the request's is over, or the process is asked to end.
+func (d *drain) hurried(ctx context.Context) bool {
+	select {
+	case <-draining(ctx):
+		return true
+	default:
+	}
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < finish
+}
+
+// round is one time through: every shard from its cursor to the present or, when there is time to listen, to its end.
+func (d *drain) round(ctx context.Context) error {
+	d.again, d.requests, d.nextLookup, d.nextQuiet, d.nextAsked = false, nil, time.Time{}, time.Time{}, time.Time{}
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	end := d.listen
+	if end.IsZero() {
+		end = d.now().Add(catchUp)
+	}
+	watching, stop := context.WithDeadline(ctx, end)
+	defer stop()
+	c := d.collector(watching)
+	for {
+		more, err := c.collect(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.note(ctx, c.fresh); err != nil {
+			return err
+		}
+		if err := d.lookUp(ctx); err != nil {
+			return err
+		}
+		if err := d.ask(ctx); err != nil {
+			return err
+		}
+		if err := d.land(ctx, !more); err != nil {
+			return err
+		}
+		if !more || d.again {
+			return nil
+		}
+	}
+}
+
+// begin opens the repository and finds out where each shard stands.
+func (d *drain) begin(ctx context.Context) error {
+	for _, t := range d.branch.targets {
+		t.shards, t.missing, t.problem, t.blocked = nil, nil, nil, false
+	}
+	if err := d.open(ctx, d.branch); err != nil {
+		return err
+	}
+	if _, known := d.branch.repo.RememberedTip(ctx, d.branch.name); !known {
+		if _, err := d.branch.repo.Tip(ctx, d.branch.name); err != nil { // it also tells the kind of ids
+			return d.failed(err)
+		}
+	}
+	if err := d.watches(ctx, d.branch); err != nil {
+		return d.failed(err)
+	}
+	return nil
+}
+
+// keepLease renews the lease while the drain goes on, and ends the drain when it is lost. That saves work; what keeps
+// two drains from harming each other is elsewhere.
+func (d *drain) keepLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(d.cfg.Lease / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				ours, err := d.store.RenewLease(ctx, d.branch.id, d.token, d.cfg.Lease)
+				if err == nil && !ours {
+					cancel(queue.ErrLeaseLost)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { close(done); cancel(nil) }
+}
+
+// shards are those of all targets that can be watched.
+func (d *drain) shards() []*shard {
+	var out []*shard
+	for _, t := range d.branch.targets {
+		out = append(out, t.shards...)
+	}
+	return out
+}
+
+func (d *drain) waiting() int {
+	n := 0
+	for _, s := range d.shards() {
+		for _, c := range s.pending {
+			if !c.nothing && c.replay == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// failed notes a trouble that concerns every target of the branch.
+func (d *drain) failed(err error) error {
+	problem := problemOf(err)
+	for _, t := range d.branch.targets {
+		if t.problem == nil {
+			t.problem = problem
+		}
+	}
+	return err
+}
+
+// fail notes a trouble of one shard. The others go on.
+func (d *drain) fail(s *shard, err error) {
+	s.failed = err
+	d.log.Warn("a shard cannot be watched", "target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "error", err)
+	if s.target.problem == nil {
+		s.target.problem = problemOf(err)
+		if s.target.problem.Reason == kube.ReasonResourceForbidden {
+			s.target.problem.Message = s.kube.Resource.GroupVersionResource.GroupResource().String() + ": " + s.target.problem.Message
+		}
+	}
+}

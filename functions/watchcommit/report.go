@@ -1,0 +1,100 @@
+package watchcommit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tidemark-dev/tidemark/shared/gitcommit"
+	"github.com/tidemark-dev/tidemark/shared/gitwire"
+	"github.com/tidemark-dev/tidemark/shared/kube"
+)
+
+// problemOf says what a person can do about an error. It is nil for those that pass, or are ours: the store's.
+func problemOf(err error) *kube.Problem {
+	var push *gitcommit.PushError
+	var status *gitwire.StatusError
+	var api apierrors.APIStatus
+	reason := ""
+	switch {
+	case errors.Is(err, kube.ErrSecretNotReadable):
+		reason = kube.ReasonSecretNotReadable
+	case errors.As(err, &push):
+		switch push.Outcome.Class {
+		case gitcommit.Policy:
+			return &kube.Problem{Reason: kube.ReasonBranchProtected, Message: "the server refuses the push: " + push.Outcome.Words}
+		case gitcommit.Auth:
+			reason = kube.ReasonCredentialsRefused
+		case gitcommit.Throttled:
+			reason = kube.ReasonThrottled
+		default:
+			reason = kube.ReasonRepositoryUnreachable
+		}
+	case errors.As(err, &status):
+		switch {
+		case status.Throttled:
+			reason = kube.ReasonThrottled
+		case status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden:
+			reason = kube.ReasonCredentialsRefused
+		default:
+			reason = kube.ReasonRepositoryUnreachable
+		}
+	case errors.As(err, &api):
+		reason = kube.ReasonClusterUnreachable
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			reason = kube.ReasonResourceForbidden
+		}
+	default:
+		reason = kube.ReasonRepositoryUnreachable
+	}
+	return &kube.Problem{Reason: reason, Message: err.Error()}
+}
+
+// reportAll writes the targets' status after a round.
+func (d *drain) reportAll(ctx context.Context) {
+	for _, t := range d.branch.targets {
+		d.report(ctx, t)
+	}
+}
+
+// report writes one target's status, where targets have one. Not being able to is no failure of the drain.
+func (f *Function) report(ctx context.Context, t *target) {
+	if t.problem != nil {
+		f.log.Warn("a target is not ready", "target", t.spec.Name, "reason", t.problem.Reason, "error", t.problem.Message)
+	}
+	if f.cfg.TargetsFile != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
+	defer cancel()
+	report := kube.Report{Problem: t.problem, NotServed: t.missing, LastCommit: t.last}
+	switch {
+	case t.facts:
+		report.Attribution = kube.ReasonFactsArrive
+	case t.nobody:
+		report.Attribution = kube.ReasonFactsLate
+	}
+	now := metav1.NewTime(f.now())
+	for _, s := range t.shards {
+		gvr := s.key.GVR
+		status := kube.ShardStatus{Group: gvr.Group, Resource: gvr.Resource, Namespace: s.key.Namespace, Cursor: s.cursor}
+		if s.caught {
+			status.CursorTime = &now
+		}
+		for _, c := range s.pending {
+			if c.nothing || c.replay != nil {
+				continue
+			}
+			if status.Waiting++; status.Lag == nil && !c.seenAt.IsZero() {
+				status.Lag = &metav1.Duration{Duration: f.now().Sub(c.seenAt)}
+			}
+		}
+		report.Shards = append(report.Shards, status)
+	}
+	if err := f.cluster.ReportTarget(ctx, &t.spec, report); err != nil {
+		f.log.Warn("a target's status cannot be written", "target", t.spec.Name, "error", err)
+	}
+}

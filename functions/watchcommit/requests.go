@@ -1,0 +1,230 @@
+package watchcommit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/attribution"
+	"github.com/tidemark-dev/tidemark/shared/gitcommit"
+	"github.com/tidemark-dev/tidemark/shared/history"
+	"github.com/tidemark-dev/tidemark/shared/kube"
+	"github.com/tidemark-dev/tidemark/shared/queue"
+)
+
+const (
+	askEvery = 3 * time.Second // CommitRequests are listed this often while a drain listens
+	// reviewDelay is how much later than the object's creationTimestamp, which has whole seconds, its admission review
+	// may have been recorded. A later record is not of its creation.
+	reviewDelay = 5 * time.Second
+)
+
+// request is a CommitRequest that is not done.
+type request struct {
+	object kube.CommitRequest
+	target *target
+	author string
+	words  history.Request
+	tagged bool
+}
+
+// key names a request among the authors whose last commits are remembered.
+func (r *request) key() string { return "commitrequest " + string(r.object.UID) }
+
+// takesRequests says whether there can be CommitRequests: not where targets come from a file.
+func (d *drain) takesRequests() bool { return d.cfg.TargetsFile == "" }
+
+// ask takes up the CommitRequests. One is decided when all its author's changes from before it must have been seen and
+// have their authors; then they carry its message and are not held back any longer. The order of changes stays.
+func (d *drain) ask(ctx context.Context) error {
+	if !d.takesRequests() || d.now().Before(d.nextAsked) {
+		return nil
+	}
+	d.nextAsked = d.now().Add(askEvery)
+	objects, err := d.cluster.PendingCommitRequests(ctx)
+	if err != nil {
+		d.log.Warn("CommitRequests cannot be read", "error", err)
+		if objects == nil {
+			return nil // changes must not wait for them
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b kube.CommitRequest) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	for _, object := range objects {
+		if slices.ContainsFunc(d.requests, func(r *request) bool { return r.object.UID == object.UID }) {
+			continue
+		}
+		for _, t := range d.branch.targets {
+			if t.spec.Name == object.Spec.TargetRef.Name {
+				d.requests = append(d.requests, &request{object: object, target: t, words: history.Request{
+					Namespace: object.Namespace, Name: object.Name, Message: object.Spec.Message,
+				}})
+			}
+		}
+	}
+	for _, r := range slices.Clone(d.requests) {
+		if err := d.take(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take decides one request if that is possible now.
+func (d *drain) take(ctx context.Context, r *request) error {
+	if r.tagged || !r.target.allCaughtUp() {
+		return nil
+	}
+	sha, err := d.store.LastCommit(ctx, d.branch.id, r.key())
+	if err != nil {
+		return err
+	}
+	if sha != "" { // pushed by a drain that could not say so any more
+		return d.answer(ctx, r, kube.CommitOutcome{Reason: kube.ReasonPushed, Message: "pushed", SHA: sha, Author: r.author})
+	}
+	if r.author == "" {
+		if r.author, err = d.requester(ctx, r); err != nil {
+			return err
+		}
+	}
+	if r.author == "" {
+		if d.now().Sub(r.object.CreationTimestamp.Time) > r.target.grace {
+			return d.answer(ctx, r, kube.CommitOutcome{Reason: kube.ReasonAuthorUnknown, Message: "no admission review and no audit fact says who made the request: check the webhook of authorcapture"})
+		}
+		return d.say(ctx, r, kube.CommitOutcome{Reason: kube.ReasonWaiting, Message: "waits for the review that says who made the request"})
+	}
+	mine, open := r.changes()
+	switch {
+	case open > 0:
+		return d.say(ctx, r, kube.CommitOutcome{Reason: kube.ReasonWaiting, Author: r.author, Message: fmt.Sprintf("%d earlier changes wait for their author", open)})
+	case len(mine) == 0:
+		sha, err := d.store.LastCommit(ctx, d.branch.id, r.author)
+		if err != nil {
+			return err
+		}
+		return d.answer(ctx, r, kube.CommitOutcome{Reason: kube.ReasonNothingPending, Message: "none of the author's changes was waiting", SHA: sha, Author: r.author})
+	}
+	for _, c := range mine {
+		c.request = r
+	}
+	r.tagged = true
+	return nil
+}
+
+func (t *target) allCaughtUp() bool {
+	return !slices.ContainsFunc(t.shards, func(s *shard) bool { return !s.caught && s.failed == nil })
+}
+
+// changes are the author's from before the request, and how many from before it may turn out to be.
+func (r *request) changes() (mine []*change, open int) {
+	end := r.object.CreationTimestamp.Add(time.Second) // it has whole seconds
+	for _, s := range r.target.shards {
+		for _, c := range s.pending {
+			switch {
+			case c.nothing || c.replay != nil || c.request != nil || !c.when().Before(end):
+			case !c.settled:
+				open++
+			case c.resolution.Fact.Author == r.author && !r.target.ignores(r.author):
+				mine = append(mine, c)
+			}
+		}
+	}
+	return mine, open
+}
+
+// when is the time of the change: of the request that made it, else what the object says.
+func (c *change) when() time.Time {
+	if at, err := time.Parse(time.RFC3339Nano, c.resolution.Fact.StageTimestamp); err == nil {
+		return at
+	}
+	at := c.sighting.Created
+	for _, m := range c.sighting.Managed {
+		if m.Time.After(at) {
+			at = m.Time
+		}
+	}
+	return at
+}
+
+// requester is who created the request: by the audit fact of its creation, else by its admission review, if that was
+// recorded when the object was created. Empty when neither is there.
+func (d *drain) requester(ctx context.Context, r *request) (string, error) {
+	answers, err := d.authors.LookupAuthors(ctx, []queue.AuthorQuery{{
+		AuditRoute: r.target.spec.Spec.AuditRoute, GVR: kube.CommitRequests, UID: r.object.UID, RV: r.object.ResourceVersion, ExactCapable: true,
+	}})
+	if err != nil {
+		return "", err
+	}
+	if a := answers[0]; a.Result != attribution.Absent && a.Fact.Verb == "create" {
+		return a.Fact.Author, nil
+	}
+	record, err := d.commands.FindCommandAuthor(ctx, r.object.UID)
+	if err != nil {
+		return "", err
+	}
+	recorded, err := time.Parse(time.RFC3339Nano, record.RequestedAt)
+	if err != nil || recorded.After(r.object.CreationTimestamp.Add(reviewDelay)) {
+		return "", nil
+	}
+	return record.Author, nil
+}
+
+// answerRequests tells the requests whose changes have all been passed.
+func (d *drain) answerRequests(ctx context.Context, p *push, built *gitcommit.Built) error {
+	shas := map[*history.Request]string{}
+	if built != nil {
+		for i, id := range built.Commits {
+			for _, n := range p.covers[i] {
+				if r := p.changes[n].Request; r != nil && !id.IsZero() {
+					shas[r] = id.String()
+				}
+			}
+		}
+	}
+	for _, r := range slices.Clone(d.requests) {
+		if !r.tagged || r.isPending() {
+			continue
+		}
+		outcome := kube.CommitOutcome{Reason: kube.ReasonPushed, Message: "pushed", SHA: shas[&r.words], Author: r.author}
+		if outcome.SHA == "" { // git held it all already
+			sha, err := d.store.LastCommit(ctx, d.branch.id, r.author)
+			if err != nil {
+				return err
+			}
+			outcome = kube.CommitOutcome{Reason: kube.ReasonNothingPending, Message: "the author's changes were in git already", SHA: sha, Author: r.author}
+		}
+		if err := d.answer(ctx, r, outcome); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *request) isPending() bool {
+	for _, s := range r.target.shards {
+		if slices.ContainsFunc(s.pending, func(c *change) bool { return c.request == r }) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer writes the request's final status and forgets it. A status that cannot be written does not stop the drain: the
+// next one finds the request again.
+func (d *drain) answer(ctx context.Context, r *request, outcome kube.CommitOutcome) error {
+	d.requests = slices.DeleteFunc(d.requests, func(other *request) bool { return other == r })
+	return d.say(ctx, r, outcome)
+}
+
+func (d *drain) say(ctx context.Context, r *request, outcome kube.CommitOutcome) error {
+	if err := d.cluster.ReportCommitRequest(ctx, &r.object, outcome); err != nil {
+		d.log.Warn("the status of a CommitRequest cannot be written", "target", r.target.spec.Name, "error", err)
+	}
+	return nil
+}

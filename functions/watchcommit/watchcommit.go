@@ -1,0 +1,201 @@
+// Package watchcommit writes what changes in a cluster to git, with who changed it.
+//
+// It is an http.Handler: any POST, a tick or a CloudEvent, means "look now". What there is to do is decided by the
+// watches, resumed at the cursors, so a request that is lost or comes twice costs time only. A drain brings one branch
+// up to date: drain.go tells it as a story.
+//
+// It keeps nothing in memory between requests but connections. Any number of copies may run at once, and each may die
+// at any point.
+package watchcommit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tidemark-dev/tidemark/shared/gitwire"
+	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/kube"
+	"github.com/tidemark-dev/tidemark/shared/queue"
+	"github.com/tidemark-dev/tidemark/shared/telemetry"
+)
+
+// Deps are what a Function works with. Targets nil means the cluster's GitTargets, or TARGETS_FILE.
+type Deps struct {
+	Store     *queue.RedisStore
+	Cluster   *kube.Client
+	Pool      *gitwire.Pool
+	Telemetry *telemetry.Telemetry
+}
+
+// Function is the handler.
+type Function struct {
+	cfg      Config
+	store    *queue.RedisStore
+	authors  *queue.AttributionIndex
+	commands *queue.CommandAuthorStore
+	cluster  *kube.Client
+	pool     *gitwire.Pool
+	log      *slog.Logger
+	measures measures
+	now      func() time.Time
+
+	mu        sync.Mutex
+	clusterID types.UID // the cluster does not change in a process's life
+}
+
+// New makes the function. It sends nothing.
+func New(cfg Config, deps Deps) (*Function, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Store == nil || deps.Cluster == nil || deps.Telemetry == nil {
+		return nil, errors.New("watchcommit needs a store, a cluster and telemetry")
+	}
+	if deps.Pool == nil {
+		deps.Pool = &gitwire.Pool{}
+	}
+	return &Function{
+		cfg: cfg, store: deps.Store, cluster: deps.Cluster, pool: deps.Pool, now: time.Now,
+		authors:  deps.Store.AttributionIndex(cfg.FactTTL).WithClockSkew(cfg.ClockSkew),
+		commands: deps.Store.CommandAuthorStore(),
+		log:      deps.Telemetry.Log, measures: newMeasures(deps.Telemetry),
+	}, nil
+}
+
+// Result is the answer to a request.
+type Result struct {
+	Branches int `json:"branches"` // that were asked for
+	Busy     int `json:"busy"`     // of them, drained by another request, which goes round once more for this one
+	Failed   int `json:"failed"`
+	Changes  int `json:"changes"` // that were pushed
+	Commits  int `json:"commits"`
+	Waiting  int `json:"waiting"` // seen, and not in git yet
+}
+
+func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "POST a tick or a CloudEvent", http.StatusMethodNotAllowed)
+		return
+	}
+	result, err := f.Drain(r.Context(), readWake(r))
+	status := http.StatusOK
+	if err != nil {
+		f.log.Error("drain failed", "error", err)
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "10")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(result) // whoever asked may be gone
+}
+
+// Drain brings up to date what the wake concerns, all branches at once. The error joins those of the branches.
+func (f *Function) Drain(ctx context.Context, wake Wake) (Result, error) {
+	began := f.now()
+	targets, err := f.targets(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	all := slices.DeleteFunc(branches(targets), func(b *branch) bool { return !wake.wakes(b) })
+	for _, t := range targets {
+		if t.branch == nil {
+			f.report(ctx, t)
+		}
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	result := Result{Branches: len(all)}
+	var failed error
+	for _, b := range all {
+		wg.Go(func() {
+			d := &drain{Function: f, branch: b, log: f.log.With("repository", b.host), listen: f.listens(ctx, began, wake)}
+			err := d.run(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				result.Failed++
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", b.host, err))
+			}
+			if d.busy {
+				result.Busy++
+			}
+			result.Changes += d.changes
+			result.Commits += d.commits
+			result.Waiting += d.waiting()
+		})
+	}
+	wg.Wait()
+	f.measures.drains.WithLabelValues(outcomeOf(failed)).Inc()
+	return result, failed
+}
+
+// listens is until when the drains listen. Ticks listen for the window, but leave in time to finish before their
+// request's deadline; wakes catch up and leave, which is the zero time.
+func (f *Function) listens(ctx context.Context, began time.Time, wake Wake) time.Time {
+	if !wake.Tick || f.cfg.Window == 0 {
+		return time.Time{}
+	}
+	until := began.Add(f.cfg.Window)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-finish).Before(until) {
+		until = deadline.Add(-finish)
+	}
+	return until
+}
+
+// targets lists the valid targets. The others have their status written.
+func (f *Function) targets(ctx context.Context) ([]*target, error) {
+	cluster, err := f.clusterUID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var good []kube.GitTarget
+	var bad []kube.InvalidTarget
+	if f.cfg.TargetsFile != "" {
+		good, bad, err = kube.FileTargets{Path: f.cfg.TargetsFile, Cluster: cluster}.Targets(ctx)
+	} else {
+		good, bad, err = f.cluster.Targets(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bad {
+		t := f.newTarget(b.Target, string(cluster))
+		t.problem = &kube.Problem{Reason: kube.ReasonInvalidSpec, Message: b.Err.Error()}
+		f.report(ctx, t)
+	}
+	var out []*target
+	for _, spec := range good {
+		out = append(out, f.newTarget(spec, string(cluster)))
+	}
+	return out, nil
+}
+
+func (f *Function) clusterUID(ctx context.Context) (types.UID, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.clusterID == "" {
+		id, err := f.cluster.ClusterUID(ctx)
+		if err != nil {
+			return "", err
+		}
+		f.clusterID = id
+	}
+	return f.clusterID, nil
+}
+
+func (f *Function) forgetful(err error) {
+	f.log.Warn("the cache of git objects does not help", "error", err)
+}
+
+// draining is closed when the process has been asked to end.
+func draining(ctx context.Context) <-chan struct{} { return host.Draining(ctx) }
