@@ -91,12 +91,7 @@ func CutAnswer(n int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, git http.Handler) {
 		recorder := httptest.NewRecorder()
 		git.ServeHTTP(recorder, r)
-		for name, values := range recorder.Header() {
-			w.Header()[name] = values
-		}
-		w.Header().Del("Content-Length")
-		w.WriteHeader(recorder.Code)
-		_, _ = w.Write(recorder.Body.Bytes()[:min(n, recorder.Body.Len())])
+		copyAnswer(w, recorder, n)
 		_ = http.NewResponseController(w).Flush()
 		hangUp(w)
 	}
@@ -148,4 +143,23 @@ func After(git http.Handler, do func()) http.Handler {
 		git.ServeHTTP(w, r)
 		do()
 	})
+}
+
+// DelayAnswer lets git do its work at once and answers after the pause.
+func DelayAnswer(pause time.Duration) Fault {
+	return func(w http.ResponseWriter, r *http.Request, git http.Handler) {
+		recorder := httptest.NewRecorder()
+		git.ServeHTTP(recorder, r)
+		time.Sleep(pause)
+		copyAnswer(w, recorder, recorder.Body.Len())
+	}
+}
+
+func copyAnswer(w http.ResponseWriter, recorder *httptest.ResponseRecorder, n int) {
+	for name, values := range recorder.Header() {
+		w.Header()[name] = values
+	}
+	w.Header().Del("Content-Length")
+	w.WriteHeader(recorder.Code)
+	_, _ = w.Write(recorder.Body.Bytes()[:min(n, recorder.Body.Len())])
 }
