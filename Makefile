@@ -21,6 +21,10 @@ build: ## Build every package
 test: ## Run the tests; finds or installs the redis-server they need
 	$(GO) test -tags $(TAGS) ./...
 
+.PHONY: soak
+soak: ## Run the long form of the tests that race and break things on purpose
+	SOAK=1 $(GO) test -tags $(TAGS) -count=1 -timeout 30m ./shared/gitcommit/...
+
 .PHONY: lint
 lint: ## Check formatting, vet and lint
 	@out=$$(git ls-files '*.go' | xargs -r gofmt -l); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }

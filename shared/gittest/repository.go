@@ -2,6 +2,7 @@ package gittest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
 )
+
+// patience is what a git command may take; the largest repositories are imported and checked within it.
+const patience = 5 * time.Minute
 
 // Repository is a bare repository on the server's disk.
 type Repository struct {
@@ -38,7 +42,9 @@ func (r *Repository) Git(args ...string) string {
 func (r *Repository) TryGit(args ...string) (string, error) { return r.run(nil, args...) }
 
 func (r *Repository) run(stdin io.Reader, args ...string) (string, error) {
-	cmd := exec.Command("git", append([]string{"-C", r.Dir}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.Dir}, args...)...)
 	cmd.Env = append(os.Environ(), backend.Environment()...)
 	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=bob", "GIT_AUTHOR_EMAIL=bob@example.com", "GIT_COMMITTER_NAME=bob", "GIT_COMMITTER_EMAIL=bob@example.com")
 	cmd.Stdin = stdin
@@ -89,7 +95,9 @@ func (r *Repository) Files(branch string) map[string]string {
 // Read is the content of a file on the branch.
 func (r *Repository) Read(branch, path string) string {
 	r.t.Helper()
-	out, err := exec.Command("git", "-C", r.Dir, "cat-file", "blob", "refs/heads/"+branch+":"+path).Output()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", "-C", r.Dir, "cat-file", "blob", "refs/heads/"+branch+":"+path).Output()
 	if err != nil {
 		r.t.Fatalf("read %s on %s: %v", path, branch, err)
 	}

@@ -90,7 +90,7 @@ func (s *Server) SSH(options SSHOptions) *SSHServer {
 		d.HostKeys[kind] = signer.PublicKey()
 		d.config.AddHostKey(signer)
 	}
-	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if d.listener, err = new(net.ListenConfig).Listen(s.t.Context(), "tcp", "127.0.0.1:0"); err != nil {
 		s.t.Fatal(err)
 	}
 	d.Addr = d.listener.Addr().String()

@@ -46,7 +46,7 @@ func (p *Pool) Fetch(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cre
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close() //nolint:errcheck // closing only drains
+	defer resp.Close()
 	objects, err := readFetch(NewPacketReader(resp), req.Format)
 	if errors.Is(err, errNoAnswer) && req.Filter != "" {
 		return nil, ErrNoFilter

@@ -27,7 +27,7 @@ func (p *Pool) FetchOld(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close() //nolint:errcheck // closing only drains
+	defer resp.Close()
 	return readFetchOld(NewPacketReader(resp), req.Format, shallow, offered.has("side-band-64k"))
 }
 
@@ -51,7 +51,7 @@ func (p *Pool) offers(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cr
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close() //nolint:errcheck // closing only drains
+	defer resp.Close()
 	in := NewPacketReader(resp)
 	for {
 		kind, line, err := in.Line()

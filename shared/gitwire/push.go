@@ -47,7 +47,7 @@ func (p *Pool) Push(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cred
 	if err != nil {
 		return &PushReport{}, err
 	}
-	defer resp.Close() //nolint:errcheck // closing only drains
+	defer resp.Close()
 	return ReadPushReport(resp, req.Ref)
 }
 

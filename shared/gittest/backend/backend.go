@@ -3,15 +3,21 @@
 package backend
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/cgi"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
+
+// patience is what git's own commands may take on a busy machine.
+const patience = time.Minute
 
 // Handler serves the repositories below root, for reading and writing. stderr takes what git complains about; nil discards it.
 func Handler(root string, stderr io.Writer) (http.Handler, error) {
@@ -19,7 +25,9 @@ func Handler(root string, stderr io.Writer) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve repositories: git is not installed: %w", err)
 	}
-	out, err := exec.Command(git, "--exec-path").Output()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, git, "--exec-path").Output()
 	if err != nil {
 		return nil, fmt.Errorf("serve repositories: git --exec-path: %w", err)
 	}
@@ -34,7 +42,7 @@ func Handler(root string, stderr io.Writer) (http.Handler, error) {
 		environment := append(Environment(),
 			"GIT_PROJECT_ROOT="+root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=git",
 			"GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))
-		(&cgi.Handler{Path: program, Dir: root, Env: environment, Stderr: stderr}).ServeHTTP(w, r)
+		(&cgi.Handler{Path: program, Dir: root, Env: environment, Stderr: stderr, Logger: log.New(stderr, "", 0)}).ServeHTTP(w, r)
 	}), nil
 }
 
@@ -45,6 +53,8 @@ func Environment() []string {
 
 // Init makes an empty bare repository in dir. format is sha1 or sha256.
 func Init(dir, format string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	for _, args := range [][]string{
 		{"init", "--quiet", "--bare", "--object-format=" + format, "--initial-branch=main", dir},
 		{"-C", dir, "config", "receive.autogc", "false"},
@@ -52,7 +62,7 @@ func Init(dir, format string) error {
 		{"-C", dir, "config", "uploadpack.allowFilter", "true"},
 		{"-C", dir, "config", "receive.fsckObjects", "true"},
 	} {
-		cmd := exec.Command("git", args...)
+		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Env = append(os.Environ(), Environment()...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
