@@ -54,3 +54,8 @@ lambda-zips: ## Build the packages for AWS Lambda and their SBOMs (FUNCTIONS=, A
 .PHONY: tf-check
 tf-check: ## Format, validate and test the Terraform code (TF_OFFLINE= a program that checks without a registry)
 	@terraform/check.sh
+
+.PHONY: bench
+bench: ## Measure beside what a user would do instead (BENCH_OUT=file.json, BENCH_QUICK=1, BENCH_AREAS=ingest,…)
+	BENCH_OUT="$(abspath $(BENCH_OUT))" BENCH_QUICK="$(BENCH_QUICK)" BENCH_AREAS="$(BENCH_AREAS)" \
+	$(GO) test -tags $(TAGS),bench -count=1 -v -timeout 120m -run '^TestBench$$' ./shared/bench
