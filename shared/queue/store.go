@@ -94,6 +94,9 @@ func NewRedisStore(cfg RedisStoreConfig) (*RedisStore, error) {
 // KeyPrefix is the prefix in use, without a trailing colon.
 func (s *RedisStore) KeyPrefix() string { return s.prefix }
 
+// Client is the connection itself, for the stores that other packages keep beside this one.
+func (s *RedisStore) Client() redis.UniversalClient { return s.client }
+
 // Ping answers whether the store can be reached now.
 func (s *RedisStore) Ping(ctx context.Context) error {
 	if err := s.client.Ping(ctx).Err(); err != nil {
