@@ -59,3 +59,10 @@ tf-check: ## Format, validate and test the Terraform code (TF_OFFLINE= a program
 bench: ## Measure beside what a user would do instead (BENCH_OUT=file.json, BENCH_QUICK=1, BENCH_AREAS=ingest,…)
 	BENCH_OUT="$(abspath $(BENCH_OUT))" BENCH_QUICK="$(BENCH_QUICK)" BENCH_AREAS="$(BENCH_AREAS)" \
 	$(GO) test -tags $(TAGS),bench -count=1 -v -timeout 120m -run '^TestBench$$' ./shared/bench
+
+# Sessions to measure; a folder is one or holds some.
+SESSIONS ?= events/samples/sessions
+
+.PHONY: accuracy
+accuracy: ## Replay recorded sessions over a real Redis and count right and wrong names; SESSIONS="DIR…"
+	$(GO) run -tags $(TAGS) ./functions/allinone/accuracy $(SESSIONS)

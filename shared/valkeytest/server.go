@@ -100,6 +100,10 @@ func Own(t testing.TB) (server Server, stop func()) {
 	return Server{Kind: "server", Addr: addr, Prefix: newPrefix()}, stop
 }
 
+// Start gives programs what Real gives tests: the server at REDIS_ADDR or one of their own, which ends with the
+// process.
+func Start() (addr string, err error) { return sharedServer() }
+
 func newPrefix() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails
