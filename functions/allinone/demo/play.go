@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 	s.clock.Run(s.speed)
 	played := make(chan error, 1)
 	go func() { played <- player.Play(ctx) }()
+	go s.holdForNewTypes(ctx)
 
 	show := &progress{stage: s}
 	var verdict *verdict.Verdict
@@ -56,6 +58,23 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 		return err != nil || verdict.Sound() || time.Now().After(deadline), err
 	})
 	return verdict, err
+}
+
+// holdForNewTypes stops the clock when a custom type begins to be served, until the program watches it. People leave
+// seconds between a type and its first object; with time compressed there would be none.
+func (s *stage) holdForNewTypes(ctx context.Context) {
+	for _, w := range s.session.Watches {
+		if w.ServedFrom == 0 || !slices.Contains(s.resources, w.GroupResource()) || s.clock.Wait(ctx, w.ServedFrom) != nil {
+			continue
+		}
+		s.clock.Run(0)
+		for patience := time.Now().Add(10 * time.Second); time.Now().Before(patience) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+			if s.api.Requests()["watch "+w.GroupResource().String()] > 0 {
+				break
+			}
+		}
+		s.clock.Run(s.speed)
+	}
 }
 
 // log is the history so far; before the first push there is none.
