@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay/verdict"
 )
@@ -31,7 +32,7 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 	show := &progress{stage: s}
 	var verdict *verdict.Verdict
 	playing := true
-	deadline := time.Time{}
+	deadline, judged := time.Time{}, 0
 	err := s.until(ctx, 10*time.Minute, "the history is complete", func(ctx context.Context) (bool, error) {
 		if playing {
 			select {
@@ -54,8 +55,13 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 		if deadline.IsZero() {
 			return false, nil
 		}
-		verdict, err = s.judge(ctx, entries)
-		return err != nil || verdict.Sound() || time.Now().After(deadline), err
+		if verdict == nil || len(entries) > judged {
+			judged = len(entries)
+			if verdict, err = s.judge(ctx, entries); err != nil {
+				return false, err
+			}
+		}
+		return verdict.Sound() || time.Now().After(deadline), nil
 	})
 	return verdict, err
 }
@@ -89,7 +95,7 @@ func (s *stage) judge(ctx context.Context, entries []verdict.Entry) (*verdict.Ve
 	files := map[string][]byte{}
 	if len(entries) > 0 {
 		var err error
-		if files, err = verdict.Files(ctx, s.repository, branch); err != nil {
+		if files, err = verdict.Files(ctx, s.repository, entries[len(entries)-1].ID); err != nil {
 			return nil, err
 		}
 	}
@@ -119,19 +125,29 @@ func (p *progress) upTo(now time.Duration, entries []verdict.Entry) {
 	}
 }
 
-// printHistory lets git itself show the history, with authors, committer and evidence.
+// printHistory lets git itself show the history, with authors, committer and evidence. The long list of what was
+// there before the session is cut.
 func (s *stage) printHistory(ctx context.Context) error {
-	format := "%C(auto)%h%C(reset) %an <%ae>, committed by %cn%n        %s%n%w(0,8,8)%(trailers:only)"
-	color := "--color=never"
-	if info, err := os.Stdout.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		color = "--color=always"
-	}
+	args := []string{"--no-pager", "log", "--first-parent", "--date=iso", "--format=commit %h%nAuthor: %an <%ae>, %ad%nCommit: %cn <%ce>%n%n    %s%n%n%w(0,4,4)%(trailers:only)", branch}
 	fmt.Printf("\n$ git log --first-parent %s\n\n", branch)
-	cmd := exec.CommandContext(ctx, "git", "-C", s.repository, "--no-pager", "log", "--first-parent", color, "--format="+format, branch)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", s.repository}, args...)...).Output()
+	if err != nil {
 		return fmt.Errorf("git log: %w", err)
 	}
-	fmt.Println()
+	listed := 0
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasSuffix(line, " by="+history.ByReplay+"\n") {
+			if listed > maxListed {
+				fmt.Printf("    … and %d more\n", listed-maxListed)
+			}
+			listed = 0
+		} else if listed++; listed > maxListed {
+			continue
+		}
+		fmt.Print(line)
+	}
 	return nil
 }
+
+// maxListed is how many changes of a reconcile commit are printed.
+const maxListed = 3

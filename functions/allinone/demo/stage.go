@@ -124,12 +124,12 @@ func (s *stage) start(ctx context.Context) error {
 	defer log.Close()
 	s.process = exec.Command(s.program)
 	s.process.Stdout, s.process.Stderr = log, log
-	s.process.Env = append(os.Environ(),
-		"LISTEN_ADDRESS="+address, "REDIS_ADDR=", "FUNCTIONS=auditingest,authorcapture,watchcommit",
-		"KUBECONFIG="+filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE="+filepath.Join(s.dir, "targets.yaml"),
-		"AUDIT_TOKENS="+route+"="+token, "ADMISSION_TOKEN="+token, "AUDIT_ALLOW_ANONYMOUS=", "READ_TOKEN=",
-		"ATTRIBUTION_GRACE="+grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
-	)
+	s.process.Env = []string{ // and nothing of whoever runs the demo
+		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit",
+		"KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE=" + filepath.Join(s.dir, "targets.yaml"),
+		"AUDIT_TOKENS=" + route + "=" + token, "ADMISSION_TOKEN=" + token,
+		"ATTRIBUTION_GRACE=" + grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
+	}
 	if err := s.process.Start(); err != nil {
 		return fmt.Errorf("run the all-in-one: %w", err)
 	}
@@ -161,12 +161,22 @@ func (s *stage) until(ctx context.Context, patience time.Duration, what string, 
 		select {
 		case err := <-s.ended:
 			s.process = nil
-			return fmt.Errorf("the all-in-one ended (%v) before %s", err, what)
+			return fmt.Errorf("the all-in-one ended (%w) before %s; its last words:\n%s", err, what, s.lastWords())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %s", what, patience)
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("%s: not within %s; the all-in-one's last words:\n%s", what, patience, s.lastWords())
+			}
+			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// lastWords are the last lines of the program's log.
+func (s *stage) lastWords() string {
+	log, _ := os.ReadFile(filepath.Join(s.dir, "allinone.log"))
+	lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }
 
 func (s *stage) kubeconfig() string {

@@ -1,8 +1,11 @@
 package verdict
 
 import (
+	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
@@ -41,27 +44,34 @@ func Log(ctx context.Context, dir, branch string) ([]Entry, error) {
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
 	out, err := cmd.Output()
-	if exit, ok := err.(*exec.ExitError); ok {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, exit.Stderr)
 	}
 	return string(out), err
 }
 
-// Files reads every file of a branch.
-func Files(ctx context.Context, dir, branch string) (map[string][]byte, error) {
-	out, err := git(ctx, dir, "ls-tree", "-r", "-z", "--name-only", "refs/heads/"+branch)
+// Files reads every file of a commit.
+func Files(ctx context.Context, dir, commit string) (map[string][]byte, error) {
+	out, err := git(ctx, dir, "archive", "--format=tar", commit)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{}
-	for _, path := range strings.Split(strings.TrimSuffix(out, "\x00"), "\x00") {
-		content, err := git(ctx, dir, "cat-file", "blob", "refs/heads/"+branch+":"+path)
-		if err != nil {
-			return nil, err
+	for in := tar.NewReader(strings.NewReader(out)); ; {
+		head, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
 		}
-		files[path] = []byte(content)
+		if err != nil {
+			return nil, fmt.Errorf("git archive: %w", err)
+		}
+		if head.Typeflag == tar.TypeReg {
+			if files[head.Name], err = io.ReadAll(in); err != nil {
+				return nil, fmt.Errorf("git archive: %w", err)
+			}
+		}
 	}
-	return files, nil
 }
 
 // Verdict is how a history compares with what happened. Each list holds sentences for people.

@@ -149,7 +149,7 @@ func TestReadingARepository(t *testing.T) {
 	if log[1].Ours {
 		t.Errorf("got %+v", log[1])
 	}
-	files, err := Files(t.Context(), dir, "main")
+	files, err := Files(t.Context(), dir, log[1].ID)
 	if err != nil || string(files["a.yaml"]) != "a: 1\n" || len(files) != 1 {
 		t.Errorf("got %q %v", files, err)
 	}

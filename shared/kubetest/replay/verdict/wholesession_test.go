@@ -57,7 +57,7 @@ func TestASessionBecomesASoundHistory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				files, err := Files(t.Context(), onDisk.Dir, "main")
+				files, err := Files(t.Context(), onDisk.Dir, log[len(log)-1].ID)
 				if err != nil {
 					t.Fatal(err)
 				}
