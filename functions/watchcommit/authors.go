@@ -77,7 +77,7 @@ func (d *drain) lookUp(ctx context.Context) error {
 	for i, c := range waiting {
 		t := c.shard.target
 		over := now.Sub(c.seenAt) >= t.grace
-		if !certain(answers[i], c.dying) && !over {
+		if !certain(answers[i]) && !over {
 			continue
 		}
 		c.settled, c.resolution = true, answers[i]

@@ -109,16 +109,9 @@ func (c *change) query() queue.AuthorQuery {
 	}
 }
 
-// certain says that waiting longer cannot bring better evidence than this.
-func certain(r attribution.Resolution, dying bool) bool {
-	switch r.Result {
-	case attribution.Absent, "":
-		return false
-	case attribution.Weak:
-		return dying && r.Fact.Verb == "delete"
-	default:
-		return true
-	}
+// certain says that no event that is still on its way can change the answer.
+func certain(r attribution.Resolution) bool {
+	return r.Result != attribution.Absent && r.Result != "" && !r.Provisional
 }
 
 // history is the change as the commit shows it.
