@@ -41,7 +41,7 @@ type drain struct {
 }
 
 func (d *drain) run(ctx context.Context) error {
-	token, err := d.store.AcquireLease(ctx, d.branch.id, d.cfg.Lease)
+	token, err := d.leases.AcquireLease(ctx, d.branch.id, d.cfg.Lease)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (d *drain) run(ctx context.Context) error {
 			return errors.Join(err, d.giveUp(ctx))
 		}
 		if !d.again {
-			release, err := d.store.ReleaseLease(ctx, d.branch.id, token, d.cfg.Lease)
+			release, err := d.leases.ReleaseLease(ctx, d.branch.id, token, d.cfg.Lease)
 			if err != nil || release != queue.ReleaseDirty {
 				return err
 			}
@@ -75,7 +75,7 @@ func (d *drain) run(ctx context.Context) error {
 func (d *drain) giveUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finish)
 	defer cancel()
-	return d.store.YieldLease(ctx, d.branch.id, d.token)
+	return d.leases.YieldLease(ctx, d.branch.id, d.token)
 }
 
 // hurried says that there is no time for another round: the request's is over, or the process is asked to end.
@@ -159,7 +159,7 @@ func (d *drain) keepLease(ctx context.Context) (context.Context, context.CancelF
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				ours, err := d.store.RenewLease(ctx, d.branch.id, d.token, d.cfg.Lease)
+				ours, err := d.leases.RenewLease(ctx, d.branch.id, d.token, d.cfg.Lease)
 				if err == nil && !ours {
 					cancel(queue.ErrLeaseLost)
 					return

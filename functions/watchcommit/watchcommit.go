@@ -28,7 +28,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
 
-// Deps are what a Function works with. Targets nil means the cluster's GitTargets, or TARGETS_FILE.
+// Deps are what a Function works with. Pool nil makes one.
 type Deps struct {
 	Store     *queue.RedisStore
 	Cluster   *kube.Client
@@ -36,10 +36,19 @@ type Deps struct {
 	Telemetry *telemetry.Telemetry
 }
 
+// leases gives branches to one drain at a time. It saves work and nothing else: drains stay right without it.
+type leases interface {
+	AcquireLease(ctx context.Context, branchID string, ttl time.Duration) (token int64, err error)
+	RenewLease(ctx context.Context, branchID string, token int64, ttl time.Duration) (ours bool, err error)
+	ReleaseLease(ctx context.Context, branchID string, token int64, ttl time.Duration) (queue.Release, error)
+	YieldLease(ctx context.Context, branchID string, token int64) error
+}
+
 // Function is the handler.
 type Function struct {
 	cfg      Config
 	store    *queue.RedisStore
+	leases   leases
 	authors  *queue.AttributionIndex
 	commands *queue.CommandAuthorStore
 	cluster  *kube.Client
@@ -64,7 +73,7 @@ func New(cfg Config, deps Deps) (*Function, error) {
 		deps.Pool = &gitwire.Pool{}
 	}
 	return &Function{
-		cfg: cfg, store: deps.Store, cluster: deps.Cluster, pool: deps.Pool, now: time.Now,
+		cfg: cfg, store: deps.Store, leases: deps.Store, cluster: deps.Cluster, pool: deps.Pool, now: time.Now,
 		authors:  deps.Store.AttributionIndex(cfg.FactTTL).WithClockSkew(cfg.ClockSkew),
 		commands: deps.Store.CommandAuthorStore(),
 		log:      deps.Telemetry.Log, measures: newMeasures(deps.Telemetry),

@@ -1,0 +1,183 @@
+package watchcommit
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
+)
+
+// scenario makes up a session: users change, delete and make again the objects of some types, controllers write
+// statuses in between, and the audit events come later than the watch events, in batches.
+type scenario struct {
+	session *recorded.Session
+	random  *rand.Rand
+	rv      int
+	uid     int
+	at      time.Duration
+	live    map[string]*unstructured.Unstructured
+	batch   []map[string]any
+	late    time.Duration // the longest that an audit event comes after its watch event
+}
+
+var scenarioTypes = []struct {
+	gvr  schema.GroupVersionResource
+	kind string
+}{
+	{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap"},
+	{schema.GroupVersionResource{Version: "v1", Resource: "services"}, "Service"},
+	{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment"},
+}
+
+var users = []string{"alice", "bob", "carol", "dave", "system:serviceaccount:shop:deployer"}
+
+// stamp0 is when a scenario begins.
+var stamp0 = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+
+// scenarioOf makes a session of so many changes, one every step.
+func scenarioOf(seed uint64, changes int, step, late time.Duration) *recorded.Session {
+	sc := &scenario{
+		session: &recorded.Session{Name: fmt.Sprintf("scenario-%d", seed)}, random: rand.New(rand.NewPCG(seed, 1)),
+		rv: 100, live: map[string]*unstructured.Unstructured{}, late: late,
+	}
+	for _, ty := range scenarioTypes {
+		w := &recorded.Watch{GroupVersionResource: ty.gvr, Kind: ty.kind, Namespaced: true}
+		for i := range 3 {
+			o := sc.object(ty.gvr, ty.kind, fmt.Sprintf("old-%d", i))
+			sc.live[key(w, o)] = o
+			w.Initial = append(w.Initial, recorded.Event{Type: "ADDED", Object: o})
+		}
+		sc.session.Watches = append(sc.session.Watches, w)
+	}
+	sc.rv++
+	for _, w := range sc.session.Watches {
+		w.BaseRV = strconv.Itoa(sc.rv)
+	}
+	for range changes {
+		sc.at += step
+		sc.change()
+		sc.post(false)
+	}
+	sc.post(true)
+	return sc.session
+}
+
+func key(w *recorded.Watch, o *unstructured.Unstructured) string {
+	return w.Resource + "/" + o.GetNamespace() + "/" + o.GetName()
+}
+
+func (sc *scenario) object(gvr schema.GroupVersionResource, kind, name string) *unstructured.Unstructured {
+	sc.rv++
+	sc.uid++
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": gvr.GroupVersion().String(), "kind": kind,
+		"metadata": map[string]any{
+			"namespace": "shop", "name": name, "uid": fmt.Sprintf("uid-%d", sc.uid), "resourceVersion": strconv.Itoa(sc.rv),
+			"creationTimestamp": sc.now().Format(time.RFC3339),
+		},
+		"spec": map[string]any{"step": "0"},
+	}}
+	return o
+}
+
+func (sc *scenario) now() time.Time { return stamp0.Add(sc.at) }
+
+// change makes one user's request, or a controller's status write.
+func (sc *scenario) change() {
+	w := sc.session.Watches[sc.random.IntN(len(sc.session.Watches))]
+	name := fmt.Sprintf("o-%d", sc.random.IntN(6))
+	user := users[sc.random.IntN(len(users))]
+	o, there := sc.live[w.Resource+"/shop/"+name]
+	switch dice := sc.random.IntN(10); {
+	case !there:
+		o = sc.object(w.GroupVersionResource, w.Kind, name)
+		sc.event(w, "ADDED", o, user, "create")
+	case dice < 2: // a delete, at once or through a finalizer
+		o = o.DeepCopy()
+		if dice == 0 {
+			sc.touch(o)
+			died := metav1.NewTime(sc.now())
+			o.SetDeletionTimestamp(&died)
+			sc.event(w, "MODIFIED", o, user, "delete")
+			o = o.DeepCopy()
+			sc.touch(o)
+			sc.event(w, "DELETED", o, "system:serviceaccount:kube-system:cleaner", "patch")
+		} else {
+			sc.touch(o)
+			sc.event(w, "DELETED", o, user, "delete")
+		}
+	case dice < 4: // status only
+		o = o.DeepCopy()
+		sc.touch(o)
+		o.Object["status"] = map[string]any{"seen": o.GetResourceVersion()}
+		sc.event(w, "MODIFIED", o, "system:serviceaccount:kube-system:controller", "update")
+	default:
+		o = o.DeepCopy()
+		sc.touch(o)
+		o.Object["spec"] = map[string]any{"step": o.GetResourceVersion()}
+		sc.event(w, "MODIFIED", o, user, "update")
+	}
+}
+
+func (sc *scenario) touch(o *unstructured.Unstructured) {
+	sc.rv++
+	o.SetResourceVersion(strconv.Itoa(sc.rv))
+}
+
+// event records what the watch delivers, the audit event of the request, and the truth.
+func (sc *scenario) event(w *recorded.Watch, kind string, o *unstructured.Unstructured, user, verb string) {
+	w.Live = append(w.Live, recorded.Event{At: sc.at, Type: kind, Object: o})
+	if kind == "DELETED" {
+		delete(sc.live, key(w, o))
+	} else {
+		sc.live[key(w, o)] = o
+	}
+	sc.session.Truth = append(sc.session.Truth, recorded.Truth{
+		Resource: w.Resource, Group: w.Group, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
+		RV: o.GetResourceVersion(), Type: kind, Actor: user, Knowable: "exact",
+	})
+	audit := map[string]any{
+		"level": "RequestResponse", "auditID": fmt.Sprintf("audit-%d", sc.rv), "stage": "ResponseComplete", "verb": verb,
+		"user":           map[string]any{"username": user},
+		"objectRef":      map[string]any{"apiGroup": w.Group, "apiVersion": w.Version, "resource": w.Resource, "namespace": o.GetNamespace(), "name": o.GetName()},
+		"responseStatus": map[string]any{"code": 200}, "responseObject": o.Object,
+		"requestReceivedTimestamp": sc.now().Format(metav1.RFC3339Micro), "stageTimestamp": sc.now().Add(time.Millisecond).Format(metav1.RFC3339Micro),
+	}
+	if kind == "DELETED" {
+		if verb != "delete" { // whoever removed the last finalizer shows the version before
+			before := o.DeepCopy()
+			before.SetResourceVersion(strconv.Itoa(sc.rv - 1))
+			audit["responseObject"] = before.Object
+		} else {
+			details := map[string]any{"name": o.GetName(), "kind": w.Resource, "uid": string(o.GetUID())}
+			audit["responseObject"] = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success", "details": details}
+			audit["responseStatus"] = map[string]any{"code": 200, "details": details}
+		}
+	}
+	sc.batch = append(sc.batch, audit)
+}
+
+// post sends the batch that has come together, shuffled, now and then.
+func (sc *scenario) post(always bool) {
+	if len(sc.batch) == 0 || !always && sc.random.IntN(4) > 0 {
+		return
+	}
+	sc.random.Shuffle(len(sc.batch), func(i, j int) { sc.batch[i], sc.batch[j] = sc.batch[j], sc.batch[i] })
+	body, err := json.Marshal(map[string]any{"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": sc.batch})
+	if err != nil {
+		panic(err) // of our own making
+	}
+	sc.batch = nil
+	at := sc.at + time.Duration(sc.random.Int64N(int64(sc.late)+1))
+	if n := len(sc.session.Audit); n > 0 {
+		at = max(at, sc.session.Audit[n-1].At)
+	}
+	sc.session.Audit = append(sc.session.Audit, recorded.AuditPost{At: at, Route: "default", Body: body})
+}
