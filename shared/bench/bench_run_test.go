@@ -15,6 +15,7 @@ var areas = []struct {
 	rows func(t *testing.T) []Row
 }{
 	{"ingest", ingestRows},
+	{"commit", commitRows},
 }
 
 func TestBench(t *testing.T) {
