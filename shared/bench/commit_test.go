@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/memfs"
 	"github.com/go-git/go-billy/v5/util"
 	"github.com/go-git/go-git/v5"
@@ -201,8 +200,7 @@ func (c *committing) gogitCommit(repo *git.Repository, begin time.Time) float64 
 		c.t.Fatal(err)
 	}
 	path, content := c.next()
-	var files billy.Filesystem = worktree.Filesystem
-	if err := util.WriteFile(files, path, []byte(content), 0o644); err != nil {
+	if err := util.WriteFile(worktree.Filesystem, path, []byte(content), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
 	if _, err := worktree.Add(path); err != nil {

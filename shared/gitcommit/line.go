@@ -96,7 +96,7 @@ func (r *Repository) fetchLine(ctx context.Context, tip, at, stop ObjectID, from
 		bounded, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 		objects, err := fetch(bounded, r.endpoint, r.credentials, request)
 		cancel()
-		if err == nil || !stepDown(err) {
+		if err == nil || !refusesThis(err) {
 			return objects, err
 		}
 		if ability+1 == abilities {
@@ -105,6 +105,6 @@ func (r *Repository) fetchLine(ctx context.Context, tip, at, stop ObjectID, from
 			}
 			return nil, err
 		}
-		r.ability.CompareAndSwap(ability, ability+1)
+		r.stepDown(ability, err)
 	}
 }

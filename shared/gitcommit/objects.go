@@ -161,7 +161,7 @@ func (r *Repository) fetch(ctx context.Context, at ObjectID, ids []ObjectID, dee
 		if err == nil {
 			err = complete(objects, ids)
 		}
-		if err == nil || !stepDown(err) {
+		if err == nil || !refusesThis(err) {
 			return objects, err
 		}
 		if ability+1 == abilities {
@@ -170,8 +170,17 @@ func (r *Repository) fetch(ctx context.Context, at ObjectID, ids []ObjectID, dee
 			}
 			return nil, err
 		}
-		r.ability.CompareAndSwap(ability, ability+1)
+		r.stepDown(ability, err)
 	}
+}
+
+// stepDown remembers that the server could not do something. Without protocol v2 only the old way is left.
+func (r *Repository) stepDown(from int32, err error) {
+	to := from + 1
+	if errors.Is(err, gitwire.ErrNoVersion2) {
+		to = byOld
+	}
+	r.ability.CompareAndSwap(from, to)
 }
 
 func (r *Repository) fetchBy(ctx context.Context, ability int32, at ObjectID, ids []ObjectID, deep bool) (map[ObjectID]gitobject.Object, error) {
@@ -209,8 +218,8 @@ func complete(objects map[ObjectID]gitobject.Object, ids []ObjectID) error {
 	return nil
 }
 
-// stepDown says whether an error may mean that the server cannot do what it was asked, so that something older is worth trying.
-func stepDown(err error) bool {
+// refusesThis says whether an error may mean that the server cannot do what it was asked, so that something older is worth trying.
+func refusesThis(err error) bool {
 	var status *gitwire.StatusError
 	if errors.As(err, &status) {
 		switch status.Code {

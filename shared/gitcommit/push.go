@@ -84,7 +84,7 @@ func (r *Repository) send(ctx context.Context, built *Built) (Outcome, error) {
 }
 
 // settleTimeout is how long the tip is asked for when a push got no answer; the caller's own context may already be over.
-const settleTimeout = 20 * time.Second
+const settleTimeout = 10 * time.Second
 
 // settle decides by the branch what a push without an answer came to.
 func (r *Repository) settle(ctx context.Context, built *Built, outcome Outcome, cause error) (Outcome, error) {

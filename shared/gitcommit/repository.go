@@ -191,6 +191,9 @@ func (r *Repository) readTip(ctx context.Context, branch string) (ObjectID, erro
 	defer r.mu.Unlock()
 	r.format = format
 	r.learned = knowledge
+	if knowledge.Protocol == gitwire.ProtocolOld {
+		r.ability.Store(byOld)
+	}
 	return id, nil
 }
 

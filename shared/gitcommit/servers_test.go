@@ -2,6 +2,7 @@ package gitcommit_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -28,11 +29,11 @@ var serverKinds = []struct {
 	{"without filters", func(_ *gittest.Server, repo *gittest.Repository) {
 		repo.Configure("uploadpack.allowFilter", "false")
 	}, 5, true},
-	{"without protocol v2", func(server *gittest.Server, _ *gittest.Repository) { server.WithoutV2() }, 8, false},
+	{"without protocol v2", func(server *gittest.Server, _ *gittest.Repository) { server.WithoutV2() }, 5, false},
 	{"without either", func(server *gittest.Server, repo *gittest.Repository) {
 		server.WithoutV2()
 		repo.Configure("uploadpack.allowFilter", "false")
-	}, 8, false},
+	}, 5, false},
 	{"that insists on multi_ack", func(server *gittest.Server, _ *gittest.Repository) {
 		server.WithoutV2()
 		server.Inject(gittest.Reads, 1000, func(w http.ResponseWriter, r *http.Request, git http.Handler) {
@@ -44,7 +45,7 @@ var serverKinds = []struct {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			git.ServeHTTP(w, r)
 		})
-	}, 8, false},
+	}, 5, false},
 }
 
 func TestServersOfAllKinds(t *testing.T) {
@@ -233,5 +234,52 @@ func TestRefusesBranchNamesThatGitRefuses(t *testing.T) {
 	}
 	if n := len(server.Records()); n != 0 {
 		t.Errorf("%d requests were sent", n)
+	}
+}
+
+func TestFollowsARepositoryThatMoved(t *testing.T) {
+	server := gittest.NewServer(t)
+	repo := server.Repository("org/app.git")
+	server.RequirePassword("alice", "pw")
+	old := func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/org/app/") }
+	server.Inject(old, 1000, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		http.Redirect(w, r, strings.Replace(r.URL.RequestURI(), "/org/app/", "/org/app.git/", 1), http.StatusMovedPermanently)
+	})
+	m := newMemory()
+	remote := gitcommit.Remote{URL: strings.TrimSuffix(repo.URL, ".git"), Credentials: gitauth.Basic("alice", "pw")}
+	for i, message := range []string{"discovered by the listing", "discovered by the push itself"} {
+		r, err := gitcommit.Open(remote, gitcommit.Options{Cache: m, Tips: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		landing(t, r, message, "a", fmt.Sprint(i))
+		if got := repo.Git("log", "-1", "--format=%s", "main"); got != message {
+			t.Errorf("the last commit is %q, want %q", got, message)
+		}
+	}
+}
+
+func TestSendsNothingToAnotherOrigin(t *testing.T) {
+	server, other := gittest.NewServer(t), gittest.NewServer(t)
+	repo := server.Repository("cfg.git")
+	other.Repository("cfg.git")
+	m := newMemory()
+	remote := gitcommit.Remote{URL: repo.URL, Credentials: gitauth.Basic("alice", "pw")}
+	r, err := gitcommit.Open(remote, gitcommit.Options{Cache: m, Tips: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	landing(t, r, "before", "a", "1")
+	server.Inject(func(*http.Request) bool { return true }, 1000, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		http.Redirect(w, r, other.URL+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	})
+	_, outcome, err := r.Land(timeout(t), "main", func(ctx context.Context, tip gitcommit.Tip) (*gitcommit.Built, error) {
+		return r.Build(ctx, tip, []gitcommit.Commit{commitOf("after", write("a", "2"))})
+	})
+	if err == nil || outcome.Class != gitcommit.Configuration {
+		t.Errorf("got %+v, %v; want it to be a matter of configuration", outcome, err)
+	}
+	if records := other.Records(); len(records) != 0 {
+		t.Errorf("the other origin got %v", records)
 	}
 }
