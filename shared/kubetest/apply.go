@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -133,6 +134,35 @@ func (c *Cluster) waitServed(crd *unstructured.Unstructured) {
 	c.Eventually("that "+gvr.String()+" is served", func(ctx context.Context) error {
 		_, err := c.Client(Admin).Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
 		return err
+	})
+}
+
+// AwaitMirrored waits until what watchcommit may mirror has been gathered from its parts, which takes the controller
+// AggregatedRoles.
+func (c *Cluster) AwaitMirrored() {
+	c.t.Helper()
+	roles := c.Client(Admin).Resource(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"})
+	rules := func(role unstructured.Unstructured) int {
+		list, _, _ := unstructured.NestedSlice(role.Object, "rules")
+		return len(list)
+	}
+	c.Eventually("that the aggregated role has its rules", func(ctx context.Context) error {
+		parts, err := roles.List(ctx, metav1.ListOptions{LabelSelector: "tidemark.dev/aggregate-to-mirrored=true"})
+		if err != nil {
+			return err
+		}
+		want := 0
+		for _, part := range parts.Items {
+			want += rules(part)
+		}
+		whole, err := roles.Get(ctx, "tidemark-mirrored", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if got := rules(*whole); got != want {
+			return fmt.Errorf("it has %d of %d rules", got, want)
+		}
+		return nil
 	})
 }
 

@@ -4,7 +4,6 @@ package kubetest
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +19,7 @@ import (
 // testPermissions logs in as each function's service account. Requests that its work needs succeed; what the API server
 // says it may do at all is exactly the list here, so that nothing else slips in.
 func testPermissions(t *testing.T, c *Cluster) {
-	c.Eventually("that the aggregated role has its rules", func(ctx context.Context) error {
-		roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-		role, err := c.Client(Admin).Resource(roles).Get(ctx, "tidemark-mirrored", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if rules, _, _ := unstructured.NestedSlice(role.Object, "rules"); len(rules) < 8 {
-			return fmt.Errorf("it has %d rules", len(rules))
-		}
-		return nil
-	})
+	c.AwaitMirrored()
 	c.ApplyText(`
 apiVersion: v1
 kind: Secret

@@ -225,6 +225,7 @@ func newChaos(t *testing.T, options kubetest.Options, settings ...string) *world
 	options.Controllers = []string{kubetest.AggregatedRoles}
 	w := newWorld(t, options, sixTypes, settings...)
 	w.cluster.ApplyText(boats)
+	w.cluster.AwaitMirrored()
 	w.eventually("the six types are mirrored", func() bool { return strings.HasPrefix(w.condition("Ready"), "True") })
 	return w
 }

@@ -172,17 +172,20 @@ func (w *world) history() []commit {
 	return out
 }
 
-// records are the changes in history by object, with the author's username; replays are "(replay)".
+// records are the changes in history by object, with the author's username. Those without one have a word in brackets:
+// of a replay, unresolved, or of an actor whose changes the target ignores.
 func (w *world) records() map[string][]did {
 	out := map[string][]did{}
 	for _, c := range w.history() {
 		for _, r := range c.message.Changes {
 			who := c.message.Actor
-			switch r.By {
-			case history.ByReplay:
+			switch {
+			case r.By == history.ByReplay:
 				who = "(replay)"
-			case history.ByAbsent:
+			case r.By == history.ByAbsent:
 				who = "(unresolved)"
+			case r.ByCommitter:
+				who = "(ignored)"
 			}
 			name := schema.GroupResource{Group: r.Group, Resource: r.Resource}.String() + " " + r.Namespace + "/" + r.Name
 			out[name] = append(out[name], did{verb: r.Verb, object: name, rv: r.ResourceVersion, who: who})
@@ -205,7 +208,7 @@ func (w *world) wantHistory(tr *truth) {
 		}
 	}
 	for name, have := range got {
-		if _, known := want[name]; !known && slices.ContainsFunc(have, func(d did) bool { return d.who != "(replay)" }) {
+		if _, known := want[name]; !known && slices.ContainsFunc(have, func(d did) bool { return d.who != "(replay)" && d.who != "(ignored)" }) {
 			w.t.Errorf("%s: history has\n%s\nwhich nobody did", name, lines(have))
 		}
 	}
@@ -246,7 +249,7 @@ func (w *world) wantTree(prefix string, of ...kubetest.Listing) {
 	wrong := 0
 	got := w.repo.Files("main")
 	for path := range got {
-		if _, ok := want[path]; !ok && path != prefix+"/.tidemark" {
+		if _, ok := want[path]; !ok && path != prefix+"/.tidemark" && strings.HasPrefix(path, prefix+"/") {
 			wrong++
 			w.t.Errorf("git has %s, the cluster does not", path)
 		}
@@ -271,7 +274,9 @@ func (w *world) eventually(what string, holds func() bool) {
 	deadline := time.Now().Add(3 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain: %s", what)
+			target, _ := w.target().MarshalJSON()
+			requests := w.cluster.List(kubetest.Listing{GVR: commitRequests})
+			w.t.Fatalf("waited in vain: %s\ntarget: %s\nrequests: %v", what, target, requests)
 		}
 		w.watch.tick()
 	}

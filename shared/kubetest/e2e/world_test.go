@@ -70,6 +70,7 @@ metadata: {name: prod}
 spec:
   repository: {url: "` + w.repo.URL + `", branch: main, path: clusters/prod, secretRef: {namespace: tidemark, name: cfg-git}}
 ` + target)
+	w.cluster.AwaitMirrored()
 	me := w.cluster.KubeconfigFor("watchcommit", w.cluster.ServiceAccount("tidemark", "watchcommit"))
 	w.settings = append(append(store, "KUBECONFIG="+me), settings...)
 	w.watch = start(t, "watchcommit", w.settings...)
