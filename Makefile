@@ -25,6 +25,15 @@ test: ## Run the tests; finds or installs the redis-server they need
 soak: ## Run the long form of the tests that race and break things on purpose
 	SOAK=1 $(GO) test -tags $(TAGS) -count=1 -timeout 30m ./shared/gitcommit/...
 
+SESSION ?= events/samples/sessions/story
+
+.PHONY: demo
+demo: ## Play a recorded cluster and show the history that comes of it; needs Go and git only (SESSION=DIR)
+	@echo "Building the all-in-one; the first time takes a few minutes."
+	@CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o $(BIN)/allinone ./functions/allinone/local
+	@CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o $(BIN)/demo ./functions/allinone/demo
+	@$(BIN)/demo -program $(BIN)/allinone -session $(SESSION)
+
 .PHONY: lint
 lint: ## Check formatting, vet and lint
 	@out=$$(git ls-files '*.go' | xargs -r gofmt -l); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }

@@ -1,0 +1,111 @@
+package allinone
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/functions/auditingest"
+	"github.com/tidemark-dev/tidemark/functions/authorcapture"
+	"github.com/tidemark-dev/tidemark/functions/watchcommit"
+	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/settings"
+	"github.com/tidemark-dev/tidemark/shared/telemetry"
+)
+
+// Config is what the process reads for itself; each function reads its own settings beside it.
+type Config struct {
+	Functions  []string      `envconfig:"FUNCTIONS" default:"auditingest,authorcapture,watchcommit" desc:"the functions to run"`
+	RedisAddr  string        `envconfig:"REDIS_ADDR" desc:"the store of all functions; empty: one inside this process, which is gone when it ends"`
+	DrainEvery time.Duration `envconfig:"DRAIN_EVERY" default:"1s" desc:"pause between two ticks of watchcommit"`
+}
+
+// member is a function that can be run, and how.
+type member struct {
+	name    string
+	fromEnv host.FromEnv
+	paths   []string
+	every   func(*Config) time.Duration
+}
+
+var members = []member{
+	{"auditingest", auditingest.FromEnv, []string{"/audit-webhook", "/audit-webhook/"}, nil},
+	{"authorcapture", authorcapture.FromEnv, []string{"/validate-operator-types"}, nil},
+	{"watchcommit", watchcommit.FromEnv, nil, func(c *Config) time.Duration { return c.DrainEvery }},
+}
+
+func names() []string {
+	var out []string
+	for _, m := range members {
+		out = append(out, m.name)
+	}
+	return out
+}
+
+// Validate checks what types alone cannot.
+func (c *Config) Validate() error {
+	for _, f := range c.Functions {
+		if !slices.Contains(names(), f) {
+			return settings.Invalid("FUNCTIONS", f, "must be some of %s", strings.Join(names(), ","))
+		}
+	}
+	switch {
+	case len(c.Functions) == 0:
+		return settings.Missing("FUNCTIONS", "there would be nothing to run")
+	case c.DrainEvery <= 0:
+		return settings.Invalid("DRAIN_EVERY", c.DrainEvery, "must be more than 0s")
+	}
+	return nil
+}
+
+// FromEnv makes the functions from the environment, with a store of their own if none is named, and begins to tick.
+func FromEnv() (http.Handler, error) {
+	var cfg Config
+	if err := settings.Load(&cfg); err != nil {
+		return nil, withMembers(err)
+	}
+	tel := telemetry.New("allinone")
+	release := func() error { return nil }
+	if cfg.RedisAddr == "" {
+		var err error
+		if release, err = embedStore(); err != nil {
+			return nil, err
+		}
+		tel.Log.Warn("REDIS_ADDR is empty: the store is inside this process and NOT DURABLE; facts and cursors are gone when it ends")
+	}
+	var functions []Function
+	for _, m := range members {
+		if !slices.Contains(cfg.Functions, m.name) {
+			continue
+		}
+		handler, err := m.fromEnv()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", m.name, err), release())
+		}
+		f := Function{Name: m.name, Handler: handler, Paths: m.paths}
+		if m.every != nil {
+			f.Every = m.every(&cfg)
+		}
+		functions = append(functions, f)
+	}
+	return New(functions, tel, release), nil
+}
+
+// withMembers puts the settings of every function below our own, when -help was asked for.
+func withMembers(err error) error {
+	var own *settings.Help
+	if !errors.As(err, &own) {
+		return err
+	}
+	table := own.Table
+	for _, m := range members {
+		var help *settings.Help
+		if _, err := m.fromEnv(); errors.As(err, &help) {
+			table += "\n" + m.name + ":\n\n" + help.Table
+		}
+	}
+	return &settings.Help{Table: table}
+}
