@@ -103,10 +103,10 @@ type Move struct {
 
 // Publication is what publishing a sweep came to.
 type Publication struct {
-	Moves    []Move // at most as many as asked for
-	AllMoves int
-	Dropped  int // sources that are no longer targets
-	Repoint  int // results that were left out because their target had been re-pointed or removed meanwhile
+	Moves     []Move // at most as many as asked for
+	AllMoves  int
+	Dropped   int // sources that are no longer targets
+	Repointed int // results that were left out because their target had been re-pointed or removed meanwhile
 }
 
 // Publish replaces the fleet's state by results, which hold every target of the sweep. current are the targets as
@@ -144,7 +144,7 @@ func (s *FleetSweep) Publish(ctx context.Context, results []Result, current []Ta
 	if done, _ := reply[0].(int64); done != 1 {
 		return nil, ErrSuperseded
 	}
-	out := &Publication{Repoint: len(results) - len(kept)}
+	out := &Publication{Repointed: len(results) - len(kept)}
 	all, _ := reply[1].(int64)
 	dropped, _ := reply[2].(int64)
 	out.AllMoves, out.Dropped = int(all), int(dropped)

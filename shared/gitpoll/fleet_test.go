@@ -133,7 +133,7 @@ func TestFleetDropsWhatIsNoTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := snapshot(t, f)
-		if len(s.Sources) != 1 || s.Sources[name("a")].SHA != shaB || p.Repoint != 2 || p.Dropped != 2 {
+		if len(s.Sources) != 1 || s.Sources[name("a")].SHA != shaB || p.Repointed != 2 || p.Dropped != 2 {
 			t.Errorf("sources %v, publication %+v; want a alone", s.Sources, p)
 		}
 		if err := two.End(t.Context(), nil); err != nil {

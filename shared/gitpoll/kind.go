@@ -37,6 +37,7 @@ const (
 	KindProtocol      Kind = "protocol"    // the answer was cut, too long, redirected or not git's
 	KindNotReached    Kind = "not-reached" // the sweep ended first
 	KindHostDown      Kind = "host-down"   // given up after the failures of others
+	KindSuspended     Kind = "suspended"   // not to be looked at
 )
 
 // notAdvertisedError is a complete answer without the tracking ref.
@@ -64,6 +65,8 @@ func KindOf(err error) Kind {
 		return KindNotReached
 	case errors.Is(err, ErrHostDown):
 		return KindHostDown
+	case errors.Is(err, ErrSuspended):
+		return KindSuspended
 	case errors.As(err, &missing):
 		return KindNotAdvertised
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
@@ -110,7 +113,7 @@ func kindOfStatus(e *gitwire.StatusError) Kind {
 func blames(err error) bool {
 	var skipped *ThrottledError
 	switch KindOf(err) {
-	case KindNone, KindCredentials, KindNotReached, KindHostDown:
+	case KindNone, KindCredentials, KindNotReached, KindHostDown, KindSuspended:
 		return false
 	}
 	return !errors.As(err, &skipped)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -148,27 +147,14 @@ func TestListOverSSH(t *testing.T) {
 }
 
 func TestTheTimeoutIsPerListingAndHoldsWhileDialling(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-		}
-	}()
-	addr := listener.Addr().String()
+	addr := gittest.Silent(t)
 	door := gittest.NewServer(t).SSH(gittest.SSHOptions{})
 	known := gittest.KnownHost(addr, door.HostKeys["ed25519"])
 	lister := gitpoll.NewGoGitLister(50 * time.Millisecond)
 	for _, url := range []string{"http://" + addr + "/r.git", "ssh://git@" + addr + "/r.git"} {
 		var auth transport.AuthMethod
 		if strings.HasPrefix(url, "ssh") {
+			var err error
 			if auth, err = gitpoll.AuthFromSecret(url, map[string][]byte{"identity": door.Identity, "known_hosts": known}); err != nil {
 				t.Fatal(err)
 			}

@@ -30,6 +30,9 @@ var ErrNotReached = errors.New("not reached")
 // ErrHostDown is a target that was not listed because its host had answered none of the several before it.
 var ErrHostDown = errors.New("host answered none of the listings before")
 
+// ErrSuspended is a source that is not to be looked at.
+var ErrSuspended = errors.New("suspended")
+
 // Target is one source to watch.
 type Target struct {
 	Source      types.NamespacedName  // the GitRepository
@@ -66,6 +69,8 @@ type Sweeper struct {
 	// out of time takes the targets in random order, so that no target is always the last, and leaves a host that
 	// has stopped answering.
 	Until time.Time
+	// Ending, if not nil, ends a sweep that has an Until when it is closed.
+	Ending <-chan struct{}
 }
 
 // Sweep lists every target once and returns what it found, in no particular order. Targets of one host run PerHost at
@@ -86,9 +91,16 @@ func (s *Sweeper) Sweep(ctx context.Context, targets []Target) []Result {
 		run.perHost = DefaultPerHostConcurrency
 	}
 	if !s.Until.IsZero() {
-		var cancel context.CancelFunc
-		run.within, cancel = context.WithDeadline(ctx, s.Until)
+		within, cancel := context.WithDeadline(ctx, s.Until)
 		defer cancel()
+		run.within = within
+		go func() {
+			select {
+			case <-s.Ending:
+				cancel()
+			case <-within.Done():
+			}
+		}()
 	}
 	hosts, jobs := run.plan(targets)
 	work := newSchedule(run.perHost, hosts, jobs)

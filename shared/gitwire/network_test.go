@@ -58,37 +58,6 @@ func (p *countingProxy) answer() []byte {
 	return bytes.Clone(p.sent)
 }
 
-// replay answers every ls-refs request with the same bytes, and allocates nothing for it.
-func replay(t testing.TB, answer []byte) (url string) {
-	t.Helper()
-	listener := listen(t)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-			go func() {
-				buf, n := make([]byte, 8<<10), 0
-				for {
-					more, err := conn.Read(buf[n:])
-					if err != nil {
-						return
-					}
-					if n += more; bytes.HasSuffix(buf[:n], []byte("\n0000")) { // the flush packet that ends the request
-						n = 0
-						if _, err := conn.Write(answer); err != nil {
-							return
-						}
-					}
-				}
-			}()
-		}
-	}()
-	return "http://" + listener.Addr().String()
-}
-
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,20 +66,4 @@ func listen(t testing.TB) net.Listener {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener
-}
-
-// listenSilently takes connections and never says a word.
-func listenSilently(t testing.TB) string {
-	t.Helper()
-	listener := listen(t)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-		}
-	}()
-	return listener.Addr().String()
 }

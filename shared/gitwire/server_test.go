@@ -123,7 +123,7 @@ func TestAListingDoesNotGrowWithTheRepository(t *testing.T) {
 				t.Errorf("%d bytes from server to client, want less than 1000", down)
 			}
 			// The server runs in this process, so its recorded answer stands in for it when allocations are counted.
-			pool, ep = newPool(t), endpoint(t, replay(t, wire.answer())+"/"+filepath.Base(r.Dir))
+			pool, ep = newPool(t), endpoint(t, gittest.Replay(t, wire.answer())+"/"+filepath.Base(r.Dir))
 			one()
 			if allocs := testing.AllocsPerRun(20, one); allocs >= 150 {
 				t.Errorf("%v allocations per listing, want less than 150", allocs)
@@ -227,7 +227,7 @@ func TestSSHSaysWhatIsWrong(t *testing.T) {
 
 // Every wait ends with the context: dialling, shaking hands, opening a session, and reading.
 func TestSilentServers(t *testing.T) {
-	silent := listenSilently(t)
+	silent := gittest.Silent(t)
 	server := gittest.NewServer(t)
 	door := server.SSH(gittest.SSHOptions{})
 	identity := map[string][]byte{"identity": door.Identity, "known_hosts": append(door.KnownHosts(), gittest.KnownHost(silent, door.HostKeys["ed25519"])...)}
