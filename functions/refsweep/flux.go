@@ -3,6 +3,7 @@ package refsweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	listTimeout  = 30 * time.Second
 	patchTimeout = 10 * time.Second
 )
+
+// errShape is an object that is not what its kind says.
+var errShape = errors.New("not a GitRepository of v1")
 
 // Flux finds GitRepository objects and their Secrets in a cluster.
 type Flux struct {
@@ -67,7 +71,7 @@ func (f *Flux) pages(ctx context.Context) (list []gitpoll.Target, skip []gitpoll
 			var repo repository
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &repo); err != nil {
 				source := types.NamespacedName{Namespace: item.GetNamespace(), Name: item.GetName()}
-				skip = append(skip, gitpoll.Result{Target: gitpoll.Target{Source: source}, Err: fmt.Errorf("not a GitRepository of v1"), At: time.Now()})
+				skip = append(skip, gitpoll.Result{Target: gitpoll.Target{Source: source}, Err: gitpoll.AsConfiguration(errShape), At: time.Now()})
 				continue
 			}
 			list, skip = add(&repo, list, skip)

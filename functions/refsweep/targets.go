@@ -57,13 +57,13 @@ func (r *repository) target() (gitpoll.Target, error) {
 	}
 	var err error
 	if t.TrackingRef, err = strategy.TrackingRef(r.Spec.Reference); err != nil {
-		return t, err
+		return t, gitpoll.AsConfiguration(err)
 	}
 	switch {
 	case r.Spec.Suspend:
 		return t, gitpoll.ErrSuspended
 	case t.SecretRef == nil && r.Spec.Provider != "" && r.Spec.Provider != sourcev1.GitProviderGeneric:
-		return t, errProvider
+		return t, gitpoll.AsConfiguration(errProvider)
 	}
 	return t, nil
 }

@@ -38,6 +38,7 @@ const (
 	KindNotReached    Kind = "not-reached" // the sweep ended first
 	KindHostDown      Kind = "host-down"   // given up after the failures of others
 	KindSuspended     Kind = "suspended"   // not to be looked at
+	KindOther         Kind = "other"
 )
 
 // notAdvertisedError is a complete answer without the tracking ref.
@@ -52,6 +53,7 @@ func KindOf(err error) Kind {
 	var (
 		missing    *notAdvertisedError
 		unread     *credentialError
+		unusable   *configurationError
 		throttled  *ThrottledError
 		status     *gitwire.StatusError
 		unverified *tls.CertificateVerificationError
@@ -73,6 +75,8 @@ func KindOf(err error) Kind {
 		return KindEmpty
 	case errors.As(err, &unread):
 		return KindCredentials
+	case errors.As(err, &unusable):
+		return KindConfiguration
 	case errors.As(err, &throttled):
 		return KindThrottled
 	case errors.As(err, &status):
@@ -92,7 +96,21 @@ func KindOf(err error) Kind {
 	case errors.Is(err, gitwire.ErrTruncated), errors.Is(err, gitwire.ErrTooLarge), errors.Is(err, gitwire.ErrProtocol), errors.Is(err, gitwire.ErrRedirect):
 		return KindProtocol
 	}
-	return KindConfiguration
+	return KindOther
+}
+
+// configurationError is a target that cannot be listed as it is described, whatever the host says.
+type configurationError struct{ err error }
+
+func (e *configurationError) Error() string { return e.err.Error() }
+func (e *configurationError) Unwrap() error { return e.err }
+
+// AsConfiguration marks an error as one that only a change of the target or its Secret can mend.
+func AsConfiguration(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &configurationError{err}
 }
 
 func kindOfStatus(e *gitwire.StatusError) Kind {

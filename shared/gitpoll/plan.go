@@ -71,7 +71,7 @@ func (r *sweepRun) coalesce(targets []Target) []*job {
 		cred := found[credentialsFor(t)]
 		endpoint, err := giturl.Parse(t.URL)
 		if err != nil {
-			err = fmt.Errorf("parsing repository URL: %w", err)
+			err = AsConfiguration(fmt.Errorf("parsing repository URL: %w", err))
 		}
 		names, nameErr := r.names(t.TrackingRef)
 		for _, e := range []error{err, cred.err, nameErr} {
@@ -105,7 +105,7 @@ func (r *sweepRun) names(trackingRef string) ([]string, error) {
 	names := narrower.Narrow(trackingRef)
 	if slices.Contains(names, trackingRef) {
 		if err := gitwire.CheckRefName(trackingRef); err != nil {
-			return nil, fmt.Errorf("tracking ref %.100q: %w", trackingRef, err)
+			return nil, AsConfiguration(fmt.Errorf("tracking ref %.100q: %w", trackingRef, err))
 		}
 	}
 	return names, nil
@@ -187,7 +187,7 @@ func (r *sweepRun) readCredentials(targets []Target) map[credentialKey]credentia
 func (r *sweepRun) credentialsOf(ctx context.Context, t Target) (*gitauth.Credentials, error) {
 	endpoint, err := giturl.Parse(t.URL)
 	if err != nil {
-		return nil, fmt.Errorf("parsing repository URL: %w", err)
+		return nil, AsConfiguration(fmt.Errorf("parsing repository URL: %w", err))
 	}
 	var data map[string][]byte
 	if t.SecretRef != nil {
@@ -197,10 +197,11 @@ func (r *sweepRun) credentialsOf(ctx context.Context, t Target) (*gitauth.Creden
 	}
 	cred, err := gitauth.FromSecret(endpoint, data)
 	if err != nil || t.ProxySecretRef == nil {
-		return cred, err
+		return cred, AsConfiguration(err)
 	}
 	if data, err = r.secrets.get(ctx, *t.ProxySecretRef); err != nil {
 		return nil, err
 	}
-	return cred.WithProxy(data)
+	cred, err = cred.WithProxy(data)
+	return cred, AsConfiguration(err)
 }

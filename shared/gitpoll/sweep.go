@@ -207,7 +207,7 @@ func (r *sweepRun) ask(j *job) (map[string]string, error) {
 	}
 	auth, err := AuthFromSecret(t.URL, data)
 	if err != nil {
-		return nil, err
+		return nil, AsConfiguration(err)
 	}
 	return r.Lister.List(r.within, t.URL, auth)
 }
