@@ -84,7 +84,7 @@ func (d *drain) compose(tree *tree, p *push) ([]gitcommit.Commit, error) {
 				c.Changes = append(c.Changes, gitcommit.Change{Path: t.file(ownerFile), Content: []byte(t.owner)})
 				tree.now[t.file(ownerFile)] = d.branch.repo.BlobID([]byte(t.owner))
 			}
-			c.Under = t.spec.Spec.Repository.Path
+			c.Under, c.Signer = t.spec.Spec.Repository.Path, t.signer
 			covers := make([]int, len(c.Covers))
 			for k, n := range c.Covers {
 				covers[k] = len(p.changes) + n

@@ -133,6 +133,7 @@ func (d *drain) begin(ctx context.Context) error {
 	if err := d.open(ctx, d.branch); err != nil {
 		return err
 	}
+	d.signers(ctx, d.branch)
 	if _, known := d.branch.repo.RememberedTip(ctx, d.branch.name); !known {
 		if _, err := d.branch.repo.Tip(ctx, d.branch.name); err != nil { // it also tells the kind of ids
 			return d.failed(err)

@@ -46,7 +46,7 @@ func (d *drain) ready() *push {
 	p := &push{}
 	now := d.now()
 	for _, s := range d.shards() {
-		if s.target.blocked || s.failed != nil && len(s.pending) == 0 {
+		if s.target.blocked || s.target.keyless || s.failed != nil && len(s.pending) == 0 {
 			continue
 		}
 		settled, n := 0, 0

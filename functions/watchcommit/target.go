@@ -39,6 +39,8 @@ type target struct {
 	missing []*kube.NotServed
 	problem *kube.Problem
 	blocked bool // another target owns the folder
+	signer  gitcommit.Signer
+	keyless bool // its commits are to be signed and the key cannot be read: they wait
 	last    *kube.LastCommit
 	facts   bool // an author was found in this drain
 	nobody  bool // a change went without an author in this drain
@@ -149,6 +151,26 @@ func (f *Function) open(ctx context.Context, b *branch) error {
 		return err
 	}
 	return failed
+}
+
+// signers reads the keys that commits are signed with. What cannot be signed as its target wants it is not committed.
+func (f *Function) signers(ctx context.Context, b *branch) {
+	for _, t := range b.targets {
+		ref := t.spec.Spec.Commit.SigningKeyRef
+		if t.signer, t.keyless = nil, false; ref == nil {
+			continue
+		}
+		data, err := f.cluster.SecretData(ctx, *ref)
+		if err == nil {
+			var signer *gitcommit.SSHSigner
+			if signer, err = gitcommit.SignerFromSecret(data); err == nil {
+				t.signer = signer
+				continue
+			}
+			err = fmt.Errorf("%w: Secret %s/%s: %w", kube.ErrSecretNotReadable, ref.Namespace, ref.Name, err)
+		}
+		t.problem, t.keyless = problemOf(err), true
+	}
 }
 
 // watches makes the shards of the targets and forgets those that left.

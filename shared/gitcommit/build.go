@@ -57,7 +57,7 @@ func (r *Repository) build(ctx context.Context, tip Tip, commits []Commit) (*Bui
 		if next == tree {
 			continue
 		}
-		commit, err := r.seal(format, gitobject.Commit{Tree: next, Author: c.Author, Committer: c.Committer, Message: c.Message}, built.New)
+		commit, err := seal(format, c, next, built.New)
 		if err != nil {
 			return nil, err
 		}
@@ -71,19 +71,20 @@ func (r *Repository) build(ctx context.Context, tip Tip, commits []Commit) (*Bui
 	return built, nil
 }
 
-// seal makes the commit's object, with its parent and its signature.
-func (r *Repository) seal(f gitobject.Format, c gitobject.Commit, parent ObjectID) (gitobject.Object, error) {
+// seal makes a commit's object, with its parent and its signature.
+func seal(f gitobject.Format, c Commit, tree, parent ObjectID) (gitobject.Object, error) {
+	sealed := gitobject.Commit{Tree: tree, Author: c.Author, Committer: c.Committer, Message: c.Message}
 	if !parent.IsZero() {
-		c.Parents = []ObjectID{parent}
+		sealed.Parents = []ObjectID{parent}
 	}
-	if r.options.Signer != nil {
-		signature, err := r.options.Signer.Sign(c.Encode())
+	if c.Signer != nil {
+		signature, err := c.Signer.Sign(sealed.Encode())
 		if err != nil {
 			return gitobject.Object{}, fmt.Errorf("sign: %w", err)
 		}
-		c.Signature = signature
+		sealed.Signature = signature
 	}
-	return gitobject.New(f, gitobject.CommitType, c.Encode()), nil
+	return gitobject.New(f, gitobject.CommitType, sealed.Encode()), nil
 }
 
 // plan is a commit's changes, checked, one a path.
@@ -100,7 +101,7 @@ func planOf(f gitobject.Format, c Commit) (plan, error) {
 			return plan{}, err
 		}
 		if !under(change.Path, c.Under) {
-			return plan{}, &PathError{clip(change.Path), "is outside " + clip(c.Under)}
+			return plan{}, &PathError{change.Path, "is outside " + clip(c.Under)}
 		}
 		last[change.Path] = change
 	}

@@ -18,9 +18,9 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	if e.At == e.Path {
-		return fmt.Sprintf("write %s: a %s is in its place", e.Path, e.Kind)
+		return fmt.Sprintf("write %s: a %s is in its place", clip(e.Path), e.Kind)
 	}
-	return fmt.Sprintf("write %s: %s is a %s, not a directory", e.Path, e.At, e.Kind)
+	return fmt.Sprintf("write %s: %s is a %s, not a directory", clip(e.Path), clip(e.At), e.Kind)
 }
 
 // directory is a tree being edited. Subdirectories are only present where a path to be changed leads through them.

@@ -43,6 +43,14 @@ type Commit struct {
 	Changes   []Change
 	// Under, when set, is a directory that every change must lie in; Build refuses one outside.
 	Under string
+	// Signer signs the commit; nil leaves it unsigned.
+	Signer Signer
+}
+
+// Signer signs commits.
+type Signer interface {
+	// Sign returns the armored signature of a commit's content.
+	Sign(content []byte) (string, error)
 }
 
 // Tip is where a branch stood when it was read.

@@ -15,12 +15,12 @@ const (
 // PathError is a path that must not be written.
 type PathError struct{ Path, Reason string }
 
-func (e *PathError) Error() string { return fmt.Sprintf("path %q %s", e.Path, e.Reason) }
+func (e *PathError) Error() string { return fmt.Sprintf("path %q %s", clip(e.Path), e.Reason) }
 
 // CheckPath says whether a path may be written: relative, with slashes, without a segment that leaves its
 // directory, that is empty, or that any file system could take for .git.
 func CheckPath(path string) error {
-	refuse := func(reason string) error { return &PathError{clip(path), reason} }
+	refuse := func(reason string) error { return &PathError{path, reason} }
 	switch {
 	case path == "":
 		return refuse("is empty")

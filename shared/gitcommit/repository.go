@@ -27,19 +27,11 @@ type Options struct {
 	// Cache and Tips remember between runs; nil remembers only while the Repository lives.
 	Cache ObjectCache
 	Tips  TipMemory
-	// Signer signs the commits; nil leaves them unsigned.
-	Signer Signer
 	// RequestTimeout bounds one request to the server, PushTimeout a push. 0 is 30 s and 60 s.
 	RequestTimeout time.Duration
 	PushTimeout    time.Duration
 	// Forgetful is called with each error of Cache and Tips, which cost requests and nothing else; nil ignores them.
 	Forgetful func(error)
-}
-
-// Signer signs commits.
-type Signer interface {
-	// Sign returns the armored signature of a commit's content.
-	Sign(content []byte) (string, error)
 }
 
 const (

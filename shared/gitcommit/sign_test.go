@@ -37,7 +37,11 @@ func TestSignedCommitsVerify(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				land(t, open(t, repo, gitcommit.Options{Signer: signer}), "main", commitOf("first\n\nwith a body", write("a", "1")), commitOf("second", write("a", "2")))
+				commits := []gitcommit.Commit{commitOf("first\n\nwith a body", write("a", "1")), commitOf("second", write("a", "2"))}
+				for i := range commits {
+					commits[i].Signer = signer
+				}
+				land(t, open(t, repo, gitcommit.Options{}), "main", commits...)
 				allowed := filepath.Join(t.TempDir(), "allowed")
 				if err := os.WriteFile(allowed, []byte("tidemark@example.com "+signer.PublicKey()+"\n"), 0o600); err != nil {
 					t.Fatal(err)

@@ -98,6 +98,9 @@ type CommitPolicy struct {
 	Committer Committer        `json:"committer,omitzero"`
 	// Message is the template of the first line of each commit, {summary} when it is empty.
 	Message string `json:"message,omitempty"`
+	// SigningKeyRef is the Secret with the SSH key that commits are signed with: ssh-privatekey or identity, and password
+	// for its passphrase. Nil leaves commits unsigned.
+	SigningKeyRef *SecretReference `json:"signingKeyRef,omitempty"`
 }
 
 // Committer is who pushes; the author of a commit is whoever made the change.

@@ -63,13 +63,18 @@ func (r *Repository) validate(bad *problems) {
 	if reason := pathProblem(r.Path); reason != "" {
 		bad.add("spec.repository.path", r.Path, reason)
 	}
-	if ref := r.SecretRef; ref != nil {
-		if msgs := validation.IsDNS1123Label(ref.Namespace); len(msgs) > 0 {
-			bad.add("spec.repository.secretRef.namespace", ref.Namespace, msgs[0])
-		}
-		if msgs := validation.IsDNS1123Subdomain(ref.Name); len(msgs) > 0 {
-			bad.add("spec.repository.secretRef.name", ref.Name, msgs[0])
-		}
+	r.SecretRef.validate(bad, "spec.repository.secretRef")
+}
+
+func (r *SecretReference) validate(bad *problems, field string) {
+	if r == nil {
+		return
+	}
+	if msgs := validation.IsDNS1123Label(r.Namespace); len(msgs) > 0 {
+		bad.add(field+".namespace", r.Namespace, msgs[0])
+	}
+	if msgs := validation.IsDNS1123Subdomain(r.Name); len(msgs) > 0 {
+		bad.add(field+".name", r.Name, msgs[0])
 	}
 }
 
@@ -168,6 +173,7 @@ func validateResources(rules []ResourceRule, bad *problems) {
 }
 
 func (c *CommitPolicy) validate(bad *problems) {
+	c.SigningKeyRef.validate(bad, "spec.commit.signingKeyRef")
 	oneOf(bad, "spec.commit.grouping", c.Grouping, PerAuthor, PerChange)
 	if h := c.Hold; h != nil && (h.Duration < 0 || h.Duration > MaxHold) {
 		bad.add("spec.commit.hold", h.Duration, fmt.Sprintf("must be between 0s and %s", MaxHold))
