@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/functions/auditingest"
 	"github.com/tidemark-dev/tidemark/functions/authorcapture"
+	"github.com/tidemark-dev/tidemark/functions/refsweep"
 	"github.com/tidemark-dev/tidemark/functions/watchcommit"
 	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/settings"
@@ -18,9 +19,10 @@ import (
 
 // Config is what the process reads for itself; each function reads its own settings beside it.
 type Config struct {
-	Functions  []string      `envconfig:"FUNCTIONS" default:"auditingest,authorcapture,watchcommit" desc:"the functions to run"`
+	Functions  []string      `envconfig:"FUNCTIONS" default:"auditingest,authorcapture,watchcommit" desc:"the functions to run; refsweep must be asked for, as it needs sources"`
 	RedisAddr  string        `envconfig:"REDIS_ADDR" desc:"the store of all functions; empty: one inside this process, which is gone when it ends"`
 	DrainEvery time.Duration `envconfig:"DRAIN_EVERY" default:"1s" desc:"pause between two ticks of watchcommit"`
+	SweepEvery time.Duration `envconfig:"SWEEP_EVERY" default:"1m" desc:"pause between two ticks of refsweep"`
 }
 
 // member is a function that can be run, and how.
@@ -35,6 +37,7 @@ var members = []member{
 	{"auditingest", auditingest.FromEnv, []string{"/audit-webhook", "/audit-webhook/"}, nil},
 	{"authorcapture", authorcapture.FromEnv, []string{"/validate-operator-types"}, nil},
 	{"watchcommit", watchcommit.FromEnv, nil, func(c *Config) time.Duration { return c.DrainEvery }},
+	{"refsweep", refsweep.FromEnv, []string{"/observations"}, func(c *Config) time.Duration { return c.SweepEvery }},
 }
 
 func names() []string {
@@ -57,6 +60,8 @@ func (c *Config) Validate() error {
 		return settings.Missing("FUNCTIONS", "there would be nothing to run")
 	case c.DrainEvery <= 0:
 		return settings.Invalid("DRAIN_EVERY", c.DrainEvery, "must be more than 0s")
+	case c.SweepEvery <= 0:
+		return settings.Invalid("SWEEP_EVERY", c.SweepEvery, "must be more than 0s")
 	}
 	return nil
 }

@@ -86,6 +86,6 @@ func conclude(v *verdict.Verdict) error {
 	if !v.Sound() {
 		return fmt.Errorf("the history is not what happened: %d faults", len(v.Faults()))
 	}
-	fmt.Printf("Checked against the session's truth: %s.\n", strings.Join(v.Authors, ", "))
+	fmt.Printf("Checked against what really happened: %s. And one of three watched repositories moved: one notification.\n", strings.Join(v.Authors, ", "))
 	return nil
 }

@@ -31,7 +31,7 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 
 	show := &progress{stage: s}
 	var verdict *verdict.Verdict
-	playing := true
+	playing, pushed := true, false
 	deadline, judged := time.Time{}, 0
 	err := s.until(ctx, 10*time.Minute, "the history is complete", func(ctx context.Context) (bool, error) {
 		if playing {
@@ -52,8 +52,19 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 			return false, err
 		}
 		show.upTo(s.clock.Now(), entries)
+		if !pushed && s.clock.Now() > s.session.End()/2 {
+			pushed = true
+			fmt.Printf("%5.1fs  somebody pushes to the %s repository\n", s.clock.Now().Seconds(), s.fleet.moved)
+			if err := s.fleet.commit(s.fleet.moved, "second"); err != nil {
+				return false, err
+			}
+		}
 		if deadline.IsZero() {
 			return false, nil
+		}
+		told, err := s.fleet.told()
+		if err != nil {
+			return false, err
 		}
 		if verdict == nil || len(entries) > judged {
 			judged = len(entries)
@@ -61,8 +72,11 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 				return false, err
 			}
 		}
-		return verdict.Sound() || time.Now().After(deadline), nil
+		return verdict.Sound() && told || time.Now().After(deadline), nil
 	})
+	if told, _ := s.fleet.told(); err == nil && !told {
+		err = fmt.Errorf("refsweep did not tell that %s moved", s.fleet.moved)
+	}
 	return verdict, err
 }
 
@@ -123,6 +137,7 @@ func (p *progress) upTo(now time.Duration, entries []verdict.Entry) {
 		subject, _, _ := strings.Cut(e.Message, "\n")
 		fmt.Printf("            %.7s  %-16s %s\n", e.ID, name, subject)
 	}
+	p.fleet.show()
 }
 
 // printHistory lets git itself show the history, with authors, committer and evidence. The long list of what was

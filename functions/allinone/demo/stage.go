@@ -44,6 +44,8 @@ type stage struct {
 	repositoryURL string
 	apiURL        string
 	programURL    string
+	fleet         *fleet
+	sinkURL       string
 	servers       []*http.Server
 	process       *exec.Cmd
 	ended         chan error
@@ -86,7 +88,11 @@ func newStage(session *replay.Session, o options) (*stage, error) {
 		return nil, err
 	}
 	s.repositoryURL = gitURL + "/cluster.git"
-	return s, nil
+	if s.fleet, err = newFleet(s.dir, gitURL); err != nil {
+		return nil, err
+	}
+	s.sinkURL, err = s.serve(s.fleet)
+	return s, err
 }
 
 // serve listens on a free port of this machine.
@@ -111,7 +117,7 @@ func (s *stage) start(ctx context.Context) error {
 	listener.Close() // the program takes the port next
 	s.programURL = "http://" + address
 
-	files := map[string]string{"kubeconfig": s.kubeconfig(), "targets.yaml": s.targets()}
+	files := map[string]string{"kubeconfig": s.kubeconfig(), "targets.yaml": s.targets(), "fleet.yaml": s.fleet.targets()}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 			return err
@@ -125,16 +131,20 @@ func (s *stage) start(ctx context.Context) error {
 	s.process = exec.Command(s.program)
 	s.process.Stdout, s.process.Stderr = log, log
 	s.process.Env = []string{ // and nothing of whoever runs the demo
-		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit",
+		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit,refsweep",
 		"KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE=" + filepath.Join(s.dir, "targets.yaml"),
 		"AUDIT_TOKENS=" + route + "=" + token, "ADMISSION_TOKEN=" + token,
 		"ATTRIBUTION_GRACE=" + grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
+		"SWEEP_TARGETS_FILE=" + filepath.Join(s.dir, "fleet.yaml"), "SWEEP_EVERY=1s", "K_SINK=" + s.sinkURL,
 	}
 	if err := s.process.Start(); err != nil {
 		return fmt.Errorf("run the all-in-one: %w", err)
 	}
 	go func() { s.ended <- s.process.Wait() }()
-	return s.until(ctx, 30*time.Second, "the all-in-one watches the cluster", s.watched)
+	if err := s.until(ctx, 30*time.Second, "the all-in-one watches the cluster", s.watched); err != nil {
+		return err
+	}
+	return s.until(ctx, 10*time.Second, "refsweep knows its repositories", s.fleet.seen)
 }
 
 // watched says whether the program has begun to watch everything that is served at the beginning.
