@@ -1,0 +1,432 @@
+package refsweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/gitpoll"
+	"github.com/tidemark-dev/tidemark/shared/gittest"
+	"github.com/tidemark-dev/tidemark/shared/host"
+)
+
+func commit(r *gittest.Repository, text string) string {
+	return r.Commit("main", text, map[string]string{"f": text})
+}
+
+func TestThreeRepositoriesOneMovesOneNotification(t *testing.T) {
+	w := newWorld(t)
+	a, b, c := w.git.Repository("a.git"), w.git.Repository("b.git"), w.git.Repository("c.git")
+	first := commit(a, "1")
+	commit(b, "1")
+	commit(c, "1")
+	w.targets(document("a", a.URL, onMain), document("b", b.URL, onMain), document("c", c.URL, onMain))
+
+	s := w.tick()
+	if s.Listed != 3 || len(s.Moved) != 0 || names(s.Appeared) != "a b c" || !s.Notified {
+		t.Errorf("first sweep: %+v", s)
+	}
+	if n := w.sink.take(t); len(n) != 1 || names(n[0].Appeared) != "a b c" || len(n[0].Moved) != 0 {
+		t.Errorf("first notification: %+v", n)
+	}
+
+	w.start() // nothing is kept in memory
+	if s := w.tick(); s.Listed != 3 || len(s.Moved)+len(s.Appeared) != 0 {
+		t.Errorf("a sweep in which nothing moved: %+v", s)
+	}
+	if n := w.sink.take(t); len(n) != 0 {
+		t.Errorf("notifications of nothing: %+v", n)
+	}
+
+	second := commit(a, "2")
+	w.start()
+	s = w.tick()
+	if names(s.Moved) != "a" || s.Moved[0].Previous != first || s.Moved[0].SHA != second || len(s.Appeared) != 0 {
+		t.Errorf("the sweep after one moved: %+v", s)
+	}
+	if n := w.sink.take(t); len(n) != 1 || names(n[0].Moved) != "a" || n[0].Moved[0].SHA != second || n[0].Sweep != s.Sweep {
+		t.Errorf("its notification: %+v", n)
+	}
+	if got := w.observed()["a"]; got.SHA != second || got.TrackingRef != "refs/heads/main" || got.Error != "" || got.FirstObserved == nil || got.FirstObserved.After(got.ObservedAt) {
+		t.Errorf("observation: %+v", got)
+	}
+	code, page := w.get("/metrics", "")
+	for _, line := range []string{`tidemark_refsweep_moves_total 1`, `tidemark_refsweep_targets{kind="listed"} 3`, `tidemark_refsweep_sweeps_total{outcome="published"} 1`} {
+		if code != http.StatusOK || !strings.Contains(page, line) {
+			t.Errorf("metrics miss %s:\n%s", line, page)
+		}
+	}
+}
+
+func TestEveryKindOfTick(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	w.targets(document("a", r.URL, onMain))
+	for name, tick := range map[string]struct {
+		header http.Header
+		body   string
+	}{
+		"plain":                 {},
+		"PingSource":            {http.Header{"Ce-Type": {"dev.knative.sources.ping"}, "Ce-Id": {"1"}, "Ce-Source": {"/x"}, "Ce-Specversion": {"1.0"}, "Content-Type": {"application/json"}}, "{}"},
+		"structured CloudEvent": {http.Header{"Content-Type": {"application/cloudevents+json"}}, `{"specversion":"1.0","id":"1","source":"/x","type":"y"}`},
+		"EventBridge Scheduler": {http.Header{"Content-Type": {"application/json"}}, `{"version":"0","detail-type":"Scheduled Event","detail":{}}`},
+		"something else at all": {nil, "\x00\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tick.body))
+			req.Header = tick.header
+			rec := httptest.NewRecorder()
+			w.h.ServeHTTP(rec, req)
+			var s Summary
+			if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil || rec.Code != http.StatusOK || s.Listed != 1 {
+				t.Errorf("%d %s", rec.Code, rec.Body)
+			}
+		})
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPut} {
+		rec := httptest.NewRecorder()
+		w.h.ServeHTTP(rec, httptest.NewRequest(method, "/", nil))
+		if rec.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d, want 405", method, rec.Code)
+		}
+	}
+}
+
+func TestANotificationIsRepeatedUntilItIsSent(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	w.targets(document("a", r.URL, onMain))
+	w.tick()
+	w.sink.take(t)
+	second := commit(r, "2")
+	w.sink.set(http.StatusBadRequest) // one that is not worth another try
+	if code, body := w.post(t.Context(), ""); code != http.StatusServiceUnavailable {
+		t.Errorf("a sink that refuses: %d %s", code, body)
+	}
+	if got := w.observed()["a"]; got.SHA != second {
+		t.Errorf("published nevertheless: %+v", got)
+	}
+	w.sink.set(0)
+	w.start()
+	if s := w.tick(); names(s.Moved) != "a" {
+		t.Errorf("the next sweep: %+v", s)
+	}
+	if n := w.sink.take(t); len(n) != 1 || names(n[0].Moved) != "a" || n[0].Moved[0].SHA != second {
+		t.Errorf("the repeated notification: %+v", n)
+	}
+	w.tick()
+	if n := w.sink.take(t); len(n) != 0 {
+		t.Errorf("repeated once too often: %+v", n)
+	}
+}
+
+func TestASinkGetsThreeTries(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	w.targets(document("a", r.URL, onMain))
+	w.sink.set(http.StatusBadGateway)
+	if code, _ := w.post(t.Context(), ""); code != http.StatusServiceUnavailable || w.sink.posts != sinkTries {
+		t.Errorf("%d after %d tries, want 503 after %d", code, w.sink.posts, sinkTries)
+	}
+}
+
+// diesAfterPublishing stops the process, as far as the test can, when the notification would be sent.
+func TestACrashBetweenPublishingAndSending(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	second := commit(r, "1")
+	w.targets(document("a", r.URL, onMain))
+	// The process that published, and then was gone with its lease.
+	f := w.h
+	sweep, err := w.deps.Fleet.Begin(t.Context(), time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := w.deps.Targets.Targets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sweep.Publish(t.Context(), []gitpoll.Result{{Target: list[0], SHA: second, At: time.Now()}}, list, nil, 10); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Millisecond)
+	w.h = f
+	if s := w.tick(); names(s.Appeared) != "a" {
+		t.Errorf("the next sweep: %+v", s)
+	}
+	if n := w.sink.take(t); len(n) != 1 || names(n[0].Appeared) != "a" {
+		t.Errorf("the notification of the next sweep: %+v", n)
+	}
+}
+
+func TestSourcesThatCannotBeListed(t *testing.T) {
+	w := newWorld(t)
+	r, private := w.git.Repository("a.git"), w.git.Repository("private.git")
+	head := commit(r, "1")
+	commit(private, "1")
+	w.secret("empty", "username", "alice")
+	w.targets(
+		document("good", r.URL, onMain),
+		document("suspended", r.URL, onMain+"  suspend: true\n"),
+		document("range", r.URL, "  ref: {semver: not a range}\n"),
+		document("cloud", r.URL, onMain+"  provider: azure\n"),
+		document("missing", r.URL, onMain+"  secretRef: {name: missing}\n"),
+		document("branch", r.URL, "  ref: {branch: none}\n"),
+		document("gone", w.git.URL+"/none.git", onMain),
+		document("scheme", "file:///etc/passwd", onMain),
+		document("injection", r.URL, "  ref: {name: \"refs/heads/a\\nref-prefix refs/\"}\n"),
+		document("dead", "http://"+gittest.Dead(t)+"/r.git", onMain),
+	)
+	s := w.tick()
+	want := map[gitpoll.Kind]int{gitpoll.KindSuspended: 1, gitpoll.KindConfiguration: 4, gitpoll.KindCredentials: 1, gitpoll.KindNotAdvertised: 1, gitpoll.KindNotFound: 1, gitpoll.KindUnreachable: 1}
+	got, _ := json.Marshal(s.Failed)
+	expected, _ := json.Marshal(want)
+	if string(got) != string(expected) || s.Listed != 1 || s.Targets != 10 {
+		t.Errorf("failed %s, want %s (%+v)", got, expected, s)
+	}
+	o := w.observed()
+	if len(o) != 10 || o["good"].SHA != head || o["suspended"].Error != "suspended" || !strings.HasPrefix(o["missing"].Error, "getting secret flux/missing: ") {
+		t.Errorf("observations: %+v", o)
+	}
+	_, page := w.get("/metrics", "")
+	if !strings.Contains(page, "wavefront_credential_read_failures_total 1") || !strings.Contains(page, "wavefront_ref_list_failures_total{host=") {
+		t.Errorf("the wavefront counters are missing:\n%s", page)
+	}
+	// A source that was seen keeps its commit while it is suspended.
+	w.targets(document("good", r.URL, onMain+"  suspend: true\n"))
+	w.tick()
+	if got := w.observed(); len(got) != 1 || got["good"].SHA != head || got["good"].Kind != gitpoll.KindSuspended {
+		t.Errorf("a suspended source: %+v", got)
+	}
+}
+
+func TestTicksDoNotOverlap(t *testing.T) {
+	w := newWorld(t)
+	block, began := make(chan struct{}), make(chan struct{})
+	real := w.deps.Targets
+	w.targets()
+	w.deps.Targets = targetsFunc(func(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
+		select {
+		case began <- struct{}{}:
+			<-block
+		default:
+		}
+		return real.Targets(ctx)
+	})
+	w.start()
+	done := make(chan Summary)
+	go func() { done <- w.tick() }()
+	<-began
+	if code, body := w.post(t.Context(), ""); code != http.StatusOK || !strings.Contains(string(body), `"skipped":"another sweep of this fleet is running"`) {
+		t.Errorf("a tick during a sweep: %d %s", code, body)
+	}
+	close(block)
+	if s := <-done; s.Sweep != 1 {
+		t.Errorf("the first tick: %+v", s)
+	}
+	if s := w.tick(); s.Sweep != 2 {
+		t.Errorf("the next tick: %+v", s)
+	}
+}
+
+type targetsFunc func(context.Context) ([]gitpoll.Target, []gitpoll.Result, error)
+
+func (f targetsFunc) Targets(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
+	return f(ctx)
+}
+
+func TestACancelledTickWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	w.targets(document("a", r.URL, onMain), document("silent", "http://"+gittest.Silent(t)+"/r.git", onMain))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	w.post(ctx, "")
+	if got := w.observed(); len(got) != 0 {
+		t.Errorf("observations of a cancelled tick: %+v", got)
+	}
+	w.targets(document("a", r.URL, onMain))
+	if s := w.tick(); s.Listed != 1 {
+		t.Errorf("the next tick, whose lease the cancelled one gave back: %+v", s)
+	}
+}
+
+func TestASweepThatRunsOutOfTimePublishesWhatItHas(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	head := commit(r, "1")
+	w.targets(document("a", r.URL, onMain), document("silent", "http://"+gittest.Silent(t)+"/r.git", onMain))
+	w.cfg.ListingTimeout = time.Minute
+	w.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the platform's deadline
+	defer cancel()
+	if code, body := w.post(ctx, ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, body)
+	}
+	o := w.observed()
+	if o["a"].SHA != head || o["silent"].Kind != gitpoll.KindNotReached || o["silent"].Error != "not reached" {
+		t.Errorf("observations: %+v", o)
+	}
+}
+
+func TestASourceThatIsRepointedDuringTheSweep(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	r.Commit("next", "2", map[string]string{"f": "2"})
+	var calls atomic.Int64
+	real := w.deps.Targets
+	w.deps.Targets = targetsFunc(func(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
+		if calls.Add(1) == 2 { // the sweep is over, and its results are about to be published
+			w.targets(document("same", r.URL, onMain), document("moved", r.URL, "  ref: {branch: next}\n"))
+		}
+		return real.Targets(ctx)
+	})
+	w.targets(document("same", r.URL, onMain), document("moved", r.URL, onMain), document("removed", r.URL, onMain))
+	w.start()
+	if s := w.tick(); s.Repointed != 2 || names(s.Appeared) != "same" {
+		t.Errorf("summary: %+v", s)
+	}
+	if o := w.observed(); len(o) != 1 || o["same"].SHA == "" {
+		t.Errorf("observations: %+v", o)
+	}
+}
+
+func TestReadToken(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	w.targets(document("a", r.URL, onMain))
+	w.cfg.ReadToken = token("s3cr3t")
+	w.start()
+	code, body := w.post(t.Context(), "")
+	if code != http.StatusOK || strings.Contains(string(body), "a.git") || !strings.Contains(string(body), `"listed":1`) {
+		t.Errorf("a tick of somebody unknown: %d %s, want numbers only", code, body)
+	}
+	if code, body := w.post(host.WithTrust(t.Context()), ""); code != http.StatusOK || !strings.Contains(string(body), `"slowestHosts"`) {
+		t.Errorf("a tick of the platform: %d %s", code, body)
+	}
+	for tok, want := range map[string]int{"": 401, "wrong": 401, "s3cr3t": 200} {
+		if code, _ := w.get("/observations?namespace=flux&name=a", tok); code != want {
+			t.Errorf("observations with token %q: %d, want %d", tok, code, want)
+		}
+	}
+	_, body2 := w.get("/observations?name=b", "s3cr3t")
+	if !strings.Contains(body2, `"sources":[]`) {
+		t.Errorf("a source that is not there: %s", body2)
+	}
+}
+
+func TestNothingSecretLeaves(t *testing.T) {
+	w := newWorld(t)
+	secret := "s3cr3t-pw"
+	w.secret("creds", "username", "alice")
+	w.secret("creds", "password", secret)
+	w.git.RequirePassword("nobody", "nothing")
+	userinfo := func(url string) string { return strings.Replace(url, "http://", "http://alice:"+secret+"@", 1) }
+	r := w.git.Repository("a.git")
+	w.targets(
+		document("one", userinfo(r.URL)+"?private_token="+secret, onMain),
+		document("two", r.URL, onMain+"  secretRef: {name: creds}\n"),
+		document("three", userinfo("http://"+gittest.Dead(t)+"/r.git"), onMain),
+		document("four", "https://alice:"+secret+"@h:port/r.git", onMain),
+		document("five", "ssh://git:"+secret+"@127.0.0.1:1/r.git", onMain),
+	)
+	_, body := w.post(t.Context(), "")
+	_, observations := w.get("/observations", "")
+	_, metrics := w.get("/metrics", "")
+	for what, text := range map[string]string{"answer": string(body), "observations": observations, "metrics": metrics, "log": w.log.String(), "redis": w.dump()} {
+		if strings.Contains(text, secret) || strings.Contains(text, "alice") || text == "" {
+			t.Errorf("%s holds credentials, or nothing at all:\n%s", what, text)
+		}
+	}
+}
+
+// dump is everything that the function has stored, keys and values.
+func (w *world) dump() string {
+	var b strings.Builder
+	for _, part := range []string{"sources", "hosts", "known"} {
+		key := w.store.KeyPrefix() + ":refs:v1:{test}:" + part
+		fields, err := w.store.Client().HGetAll(w.t.Context(), key).Result()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		b.WriteString(key)
+		for field, value := range fields {
+			b.WriteString(field + value + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestAStoreThatIsDownIsWorthAnotherTry(t *testing.T) {
+	w := newWorld(t)
+	w.targets()
+	_ = w.store.Close()
+	code, body := w.post(t.Context(), "")
+	if code != http.StatusServiceUnavailable || !strings.Contains(string(body), "begin") {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, _ := w.get("/observations", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("observations: %d, want 503", code)
+	}
+}
+
+func TestTargetsFiles(t *testing.T) {
+	tests := []struct{ name, text, err string }{
+		{name: "nothing", text: ""},
+		{name: "comments", text: "# none yet\n---\n# here neither\n"},
+		{name: "another kind", text: "kind: Bucket\nmetadata: {name: a}\n", err: `document 1: is a "Bucket", want a GitRepository`},
+		{name: "no name", text: "kind: GitRepository\nspec: {url: x}\n", err: "document 1: has no metadata.name"},
+		{name: "no URL", text: "kind: GitRepository\nmetadata: {name: a}\n", err: "document 1: GitRepository a has no spec.url"},
+		{name: "twice", text: document("a", "https://h/a", "") + "\n---\n" + document("a", "https://h/b", ""), err: "document 2: GitRepository flux/a is already document 1"},
+		{name: "no YAML", text: "a: b: https://alice:s3cr3t@h", err: "document 1: is not YAML"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			list, skip, err := parseTargets(strings.NewReader(tt.text))
+			if got := errorText(err); got != tt.err || len(list)+len(skip) > 0 {
+				t.Errorf("%v, %v, error %q, want %q", list, skip, got, tt.err)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestSecretsOfAFolder(t *testing.T) {
+	w := newWorld(t)
+	w.secret("creds", "username", "alice")
+	w.secret("creds", "..data", "ignored")
+	secrets := w.deps.Secrets
+	name := gitpoll.Target{}.Source
+	name.Namespace, name.Name = "flux", "creds"
+	data, err := secrets.SecretData(t.Context(), name)
+	if err != nil || len(data) != 1 || string(data["username"]) != "alice" {
+		t.Errorf("data %v, %v", data, err)
+	}
+	name.Name = "missing"
+	if _, err := secrets.SecretData(t.Context(), name); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), w.dir) {
+		t.Errorf("a missing Secret: %v", err)
+	}
+	name.Name = "../creds"
+	if _, err := secrets.SecretData(t.Context(), name); err == nil {
+		t.Error("a name that climbs out of the folder was read")
+	}
+}
