@@ -6,15 +6,17 @@ import "time"
 // seen of the object before, and bounds the time of each change by the stamps of its neighbours. It is not
 // safe for concurrent use.
 type Observer struct {
+	resource  string
 	family    *Family
 	traces    map[string]Trace
 	after     time.Time
 	sightings []*Sighting
 }
 
-// NewObserver returns an observer that has seen nothing yet. Observers of one API server share a Family.
-func NewObserver(family *Family) *Observer {
-	return &Observer{family: family, traces: map[string]Trace{}}
+// NewObserver returns an observer of a resource, as GroupResource spells it, that has seen nothing yet.
+// Observers of one API server share a Family.
+func NewObserver(groupResource string, family *Family) *Observer {
+	return &Observer{resource: groupResource, family: family, traces: map[string]Trace{}}
 }
 
 // Know tells what was seen of an object before this observer began, with nothing missed in between.
@@ -29,7 +31,7 @@ func (o *Observer) Forget() {
 // Initial takes an object that the watch found in place, or that a list returned.
 func (o *Observer) Initial(object map[string]any) {
 	s := Observe(Added, object, nil)
-	o.family.note(&s)
+	o.family.Note(o.resource, &s)
 	o.traces[s.UID] = s.Trace()
 	if t := s.knownTime(); t.After(o.after) {
 		o.after = t
@@ -43,7 +45,7 @@ func (o *Observer) See(eventType string, object map[string]any) *Sighting {
 	if t, known := o.traces[s.UID]; known {
 		s.Previous = &t
 	}
-	o.family.note(&s)
+	o.family.Note(o.resource, &s)
 	s.After = o.after
 	at := s.knownTime()
 	if at.After(o.after) {
@@ -96,40 +98,60 @@ func (s *Sighting) stampedNow() bool {
 	return s.stamped()
 }
 
-// Family knows the owners of the objects that were seen, whatever their resource, so that a collected
-// object leads to the deletion that began it.
-type Family struct{ owners map[string][]string }
+// Family knows the owners of the objects that were seen and how those were removed, whatever their resource,
+// so that a collected object leads to the deletion that began it. It is not safe for concurrent use.
+type Family struct{ members map[string]*member }
+
+type member struct {
+	resource string
+	owners   []string
+	removal  *Sighting
+}
 
 // NewFamily returns a Family that knows nobody.
-func NewFamily() *Family { return &Family{owners: map[string][]string{}} }
+func NewFamily() *Family { return &Family{members: map[string]*member{}} }
+
+// Note remembers what was seen of an object of a resource, as GroupResource spells it, and lets the Sighting
+// find its ancestors.
+func (f *Family) Note(groupResource string, s *Sighting) {
+	m := f.members[s.UID]
+	if m == nil {
+		m = &member{resource: groupResource}
+		f.members[s.UID] = m
+	}
+	m.owners = s.Owners
+	if s.Type == Deleted || s.stepsDeletion() {
+		m.removal = s
+	}
+	s.family = f
+}
+
+// Owner is one owner of an object that was seen.
+type Owner struct {
+	UID           string
+	GroupResource string    // "" when the owner itself was never seen
+	Removal       *Sighting // nil when its removal was not
+	Owners        []Owner
+}
 
 const maxGenerations = 4
 
-// note remembers the object's owners and completes them with what is known of the owners' owners.
-func (f *Family) note(s *Sighting) {
-	if f == nil {
-		return
-	}
-	f.owners[s.UID] = s.Owners[:len(s.Owners):len(s.Owners)]
-	s.Ancestors = f.ancestors
-}
+// Lineage is the object's owners and theirs, as far as its Family knows them.
+func (s *Sighting) Lineage() []Owner { return s.family.lineage(s.Owners, maxGenerations) }
 
-// ancestors returns the owners of an object, their owners and so on.
-func (f *Family) ancestors(uid string) []string {
-	var out []string
-	generation := f.owners[uid]
-	seen := map[string]bool{uid: true}
-	for range maxGenerations {
-		var next []string
-		for _, owner := range generation {
-			if seen[owner] {
-				continue
-			}
-			seen[owner] = true
-			out = append(out, owner)
-			next = append(next, f.owners[owner]...)
+func (f *Family) lineage(uids []string, generations int) []Owner {
+	if generations == 0 {
+		return nil
+	}
+	var out []Owner
+	for _, uid := range uids {
+		o := Owner{UID: uid}
+		if f != nil && f.members[uid] != nil {
+			m := f.members[uid]
+			o.GroupResource, o.Removal = m.resource, m.removal
+			o.Owners = f.lineage(m.owners, generations-1)
 		}
-		generation = next
+		out = append(out, o)
 	}
 	return out
 }

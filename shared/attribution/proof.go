@@ -229,3 +229,12 @@ func firstOf(values ...string) string {
 	}
 	return ""
 }
+
+// NameNamespace is the namespace under which a Request is filed by name. The API server calls a Namespace its
+// own namespace in audit events; an object does not.
+func (p *Proof) NameNamespace() string {
+	if p.Fact.GroupResource == resourceNamespaces {
+		return ""
+	}
+	return p.Fact.Namespace
+}

@@ -116,7 +116,7 @@ func (j *judge) gone() Resolution {
 		all = append(all, j.Last.request())
 	}
 	for i := range j.Named {
-		if r := &j.Named[i]; r.removes() && j.mine(r) && r.UID == "" {
+		if r := &j.Named[i]; r.removes() && r.UID == "" && j.mine(r) && j.possible(r) {
 			all = append(all, *r)
 		}
 	}
@@ -211,30 +211,47 @@ func (j *judge) initiator(author string, received time.Time) (out Resolution, by
 	return Resolution{}, false
 }
 
-// unverifiedOwner is how long before the collection an owner's deletion may lie that may have been a dry run.
-const unverifiedOwner = 30 * time.Second
-
+// ownersDeletion names who removed the owners of an object that was collected: all of them the same person.
 func (j *judge) ownersDeletion(collected time.Time) Resolution {
-	var first *Record
-	for _, r := range j.Owners {
+	var first *Fact
+	for i := range j.Owners {
+		found, ok := j.ownerDeletion(&j.Owners[i], collected)
 		switch {
-		case r == nil || !r.removes() || r.Author == garbageCollector:
-		case r.Unverified && r.staged().Add(unverifiedOwner).Before(collected):
-		case r.Contested(j.skew) || first != nil && first.Author != r.Author:
+		case !ok:
+			return nobody(WhyUninitiated)
+		case first != nil && first.Author != found.Author:
 			return nobody(WhySeveral)
-		default:
-			first = r
 		}
+		first = &found
 	}
 	if first == nil {
 		return nobody(WhyUninitiated)
 	}
-	if first.Author == namespaceController {
-		return j.namespaceDeletion(first.received())
-	}
-	out := Resolution{Fact: first.Fact, Result: Weak, Provisional: true}
+	out := Resolution{Fact: *first, Result: Weak, Provisional: true}
 	out.Fact.Tier = TierOwner
 	return out
+}
+
+func (j *judge) ownerDeletion(o *OwnerEvidence, collected time.Time) (Fact, bool) {
+	if o.Removal != nil {
+		r := Resolve(o.Removal, j.skew)
+		return r.Fact, r.Result != Absent
+	}
+	r := o.Deletion
+	if r == nil || !r.removes() || r.Unverified || r.Contested(j.skew) || r.received().Add(-j.skew).After(collected) {
+		return Fact{}, false
+	}
+	var out Resolution
+	switch r.Author {
+	case garbageCollector:
+		above := judge{Evidence: &Evidence{GroupResource: j.GroupResource, Owners: o.Owners, Namespaces: j.Namespaces}, seen: j.seen, skew: j.skew}
+		out = above.ownersDeletion(r.received())
+	case namespaceController:
+		out = j.namespaceDeletion(r.received())
+	default:
+		return r.Fact, true
+	}
+	return out.Fact, out.Result != Absent
 }
 
 // namespaceDeletion names who deleted the namespace that the controller then emptied: the first to do so

@@ -21,8 +21,17 @@ type Evidence struct {
 	Since time.Time
 	// Namespaces and CRDs are the requests under the name of the object's namespace and of its type.
 	Namespaces, CRDs []Request
-	// Owners are the deletions of the object's owners and ancestors, in the Sighting's order.
-	Owners []*Record
+	// Owners are what was found about the deletions of the object's owners.
+	Owners []OwnerEvidence
+}
+
+// OwnerEvidence is what was found about the deletion of an owner.
+type OwnerEvidence struct {
+	// Deletion is filed under the owner's uid.
+	Deletion *Record
+	// Removal is everything about its removal, where that was seen.
+	Removal *Evidence
+	Owners  []OwnerEvidence
 }
 
 // Resolve names the author of a change, or nobody. skew is what the API servers' clocks may differ by.
@@ -193,7 +202,26 @@ func (j *judge) couldWrite(r *Request) bool {
 
 // mine tells whether the request can be about this object and not about another that had its name.
 func (j *judge) mine(r *Request) bool {
-	return (r.UID == "" || r.UID == j.seen.UID) && !r.Staged.Add(j.skew).Before(j.seen.Created)
+	if r.UID != "" {
+		return r.UID == j.seen.UID
+	}
+	if next := j.nextMade(); !next.IsZero() && !r.Created && r.Received.After(next) {
+		return false
+	}
+	return !r.Staged.Add(j.skew).Before(j.seen.Created)
+}
+
+// nextMade is when another object of the same name was made, as far as requests tell.
+func (j *judge) nextMade() time.Time {
+	var next time.Time
+	for i := range j.Named {
+		r := &j.Named[i]
+		later := r.Created && r.Received.Add(-j.skew).After(j.seen.Created.Add(stampWidth))
+		if later && (next.IsZero() || r.Staged.Before(next)) {
+			next = r.Staged
+		}
+	}
+	return next
 }
 
 // meets tells whether the request was under way in the second that a stamp tells.

@@ -32,9 +32,6 @@ type Sighting struct {
 	Managed []ManagedEntry
 	// Owners are the uids of the object's owners.
 	Owners []string
-	// Ancestors returns the owners of an object, then theirs, as far as they are known; nil when only Owners
-	// are. An Observer's Family gives it.
-	Ancestors func(uid string) []string
 	// Previous is what the watch saw of this uid before this change, with nothing missed in between;
 	// nil when that is not known.
 	Previous *Trace
@@ -44,6 +41,7 @@ type Sighting struct {
 
 	fields int
 	digest string
+	family *Family
 }
 
 // ManagedEntry is the part of a managedFields entry that tells about a write.
@@ -189,8 +187,9 @@ func (s *Sighting) freshlyStamped() bool {
 }
 
 // stamped tells whether this change was made in the second of the newest managedFields time. A write stamps
-// its field manager's entry unless all it does is take fields away. So within one second a change left a
-// stamp when the entries are the same as before or name as many fields.
+// its field manager's entry unless all it does is take fields away, or unless it is of a subresource whose
+// entries have no time (scale). So within one second a change left a stamp when the entries are the same as
+// before or name as many fields, all have a time, and no earlier change of the resource is of a later second.
 func (s *Sighting) stamped() bool {
 	t := s.touched()
 	switch {
@@ -198,6 +197,13 @@ func (s *Sighting) stamped() bool {
 		return false
 	case t.After(s.Previous.Touched):
 		return true
+	case !s.After.Before(t.Add(stampWidth)):
+		return false
+	}
+	for _, m := range s.Managed {
+		if m.Time.IsZero() {
+			return false
+		}
 	}
 	return s.digest == s.Previous.Digest || s.fields >= s.Previous.Fields
 }
@@ -229,14 +235,6 @@ func (s *Sighting) managedBy(manager string) bool {
 
 // Removal tells whether the change is, or may be, the work of a delete.
 func (s *Sighting) Removal() bool { return s.Type == Deleted || !s.Deletion.IsZero() }
-
-// Lineage is the object's owners and, where they are known, their owners.
-func (s *Sighting) Lineage() []string {
-	if s.Ancestors == nil {
-		return s.Owners
-	}
-	return s.Ancestors(s.UID)
-}
 
 // countFields counts the fields of a FieldsV1 set, which is a tree of them.
 func countFields(set map[string]any) int {

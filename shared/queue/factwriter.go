@@ -113,7 +113,7 @@ func (w *factWriter) add(route string, p *attribution.Proof) {
 			if p.Slots&attribution.SlotScope != 0 {
 				return appendScopeKey(b, prefix, route, f.GroupResource, f.Namespace)
 			}
-			return appendNameKey(b, prefix, route, f.GroupResource, f.Namespace, f.Name)
+			return appendNameKey(b, prefix, route, f.GroupResource, p.NameNamespace(), f.Name)
 		}),
 	})
 }

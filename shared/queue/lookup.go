@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,32 +86,53 @@ type reader struct {
 
 // evidenceCmds are the reads that concern one query; nil where there is nothing to read.
 type evidenceCmds struct {
-	query                *AuthorQuery
+	resource             string
+	seen                 *attribution.Sighting
 	exact, last, version *redis.StringCmd
 	// Only with a Sighting.
 	named, scoped, scopedAll, namespace, crd *redis.StringSliceCmd
-	owners                                   []*redis.StringCmd
+	owners                                   []ownerCmds
+}
+
+// ownerCmds are the reads that concern the deletion of an owner.
+type ownerCmds struct {
+	deletion *redis.StringCmd
+	removal  *evidenceCmds
+	owners   []ownerCmds
 }
 
 func (r *reader) ask(ctx context.Context, q *AuthorQuery) evidenceCmds {
-	gr, prefix, route, uid := groupResourceKey(q.GVR.GroupResource()), r.index.prefix, q.AuditRoute, string(q.UID)
-	e := evidenceCmds{query: q}
-	removal := !q.ExactCapable || q.Sighting != nil && q.Sighting.Removal()
-	if uid != "" && q.RV != "" {
-		e.exact = r.get(ctx, appendExactKey(r.key[:0], prefix, route, gr, uid, q.RV))
+	return r.askFor(ctx, subject{
+		route: q.AuditRoute, resource: groupResourceKey(q.GVR.GroupResource()), uid: string(q.UID), version: q.RV,
+		removal: !q.ExactCapable || q.Sighting != nil && q.Sighting.Removal(), seen: q.Sighting,
+	})
+}
+
+// subject is the change that is asked about.
+type subject struct {
+	route, resource, uid, version string
+	removal                       bool
+	seen                          *attribution.Sighting
+}
+
+func (r *reader) askFor(ctx context.Context, q subject) evidenceCmds {
+	gr, prefix, route, uid := q.resource, r.index.prefix, q.route, q.uid
+	e := evidenceCmds{resource: gr, seen: q.seen}
+	if uid != "" && q.version != "" {
+		e.exact = r.get(ctx, appendExactKey(r.key[:0], prefix, route, gr, uid, q.version))
 	}
-	if uid != "" && removal {
+	if uid != "" && q.removal {
 		e.last = r.get(ctx, appendLastKey(r.key[:0], prefix, route, gr, uid))
 	}
-	if q.RV != "" {
-		e.version = r.get(ctx, appendVersionKey(r.key[:0], prefix, route, gr, q.RV))
+	if q.version != "" {
+		e.version = r.get(ctx, appendVersionKey(r.key[:0], prefix, route, gr, q.version))
 	}
-	s := q.Sighting
+	s := q.seen
 	if s == nil {
 		return e
 	}
 	e.named = r.list(ctx, appendNameKey(r.key[:0], prefix, route, gr, s.Namespace, s.Name))
-	if !removal {
+	if !q.removal {
 		return e
 	}
 	e.scopedAll = r.list(ctx, appendScopeKey(r.key[:0], prefix, route, gr, ""))
@@ -118,13 +140,29 @@ func (r *reader) ask(ctx context.Context, q *AuthorQuery) evidenceCmds {
 		e.scoped = r.list(ctx, appendScopeKey(r.key[:0], prefix, route, gr, s.Namespace))
 		e.namespace = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "namespaces", "", s.Namespace))
 	}
-	if q.GVR.Group != "" {
-		e.crd = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "apiextensions.k8s.io/customresourcedefinitions", "", q.GVR.Resource+"."+q.GVR.Group))
+	if group, resource, ok := strings.Cut(gr, "/"); ok {
+		e.crd = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "apiextensions.k8s.io/customresourcedefinitions", "", resource+"."+group))
 	}
-	for _, owner := range s.Lineage() {
-		e.owners = append(e.owners, r.get(ctx, appendDeletionKey(r.key[:0], prefix, route, owner)))
-	}
+	e.owners = r.askOwners(ctx, route, s.Lineage())
 	return e
+}
+
+func (r *reader) askOwners(ctx context.Context, route string, owners []attribution.Owner) []ownerCmds {
+	var out []ownerCmds
+	for _, o := range owners {
+		cmds := ownerCmds{
+			deletion: r.get(ctx, appendDeletionKey(r.key[:0], r.index.prefix, route, o.UID)),
+			owners:   r.askOwners(ctx, route, o.Owners),
+		}
+		if o.Removal != nil {
+			removal := r.askFor(ctx, subject{
+				route: route, resource: o.GroupResource, uid: o.UID, version: o.Removal.ResourceVersion, removal: true, seen: o.Removal,
+			})
+			cmds.removal = &removal
+		}
+		out = append(out, cmds)
+	}
+	return out
 }
 
 func (r *reader) get(ctx context.Context, key []byte) *redis.StringCmd {
@@ -151,11 +189,11 @@ func (r *reader) list(ctx context.Context, key []byte) *redis.StringSliceCmd {
 
 func (e *evidenceCmds) read() attribution.Evidence {
 	out := attribution.Evidence{
-		GroupResource: groupResourceKey(e.query.GVR.GroupResource()),
+		GroupResource: e.resource,
 		Exact:         record(e.exact),
 		Last:          record(e.last),
 		Version:       record(e.version),
-		Sighting:      e.query.Sighting,
+		Sighting:      e.seen,
 		Named:         requests(e.named),
 		Scoped:        append(requests(e.scoped), requests(e.scopedAll)...),
 		Namespaces:    requests(e.namespace),
@@ -164,8 +202,19 @@ func (e *evidenceCmds) read() attribution.Evidence {
 	if len(out.Named) >= maxRequests {
 		out.Since = out.Named[0].Received
 	}
-	for _, owner := range e.owners {
-		out.Owners = append(out.Owners, record(owner))
+	out.Owners = readOwners(e.owners)
+	return out
+}
+
+func readOwners(cmds []ownerCmds) []attribution.OwnerEvidence {
+	var out []attribution.OwnerEvidence
+	for _, cmd := range cmds {
+		owner := attribution.OwnerEvidence{Deletion: record(cmd.deletion), Owners: readOwners(cmd.owners)}
+		if cmd.removal != nil {
+			removal := cmd.removal.read()
+			owner.Removal = &removal
+		}
+		out = append(out, owner)
 	}
 	return out
 }

@@ -102,7 +102,7 @@ func Replay(ctx context.Context, session *replay.Session, o Options) ([]Outcome,
 	var moments []moment
 	family := attribution.NewFamily()
 	for _, w := range session.Watches {
-		observer := attribution.NewObserver(family)
+		observer := attribution.NewObserver(attribution.GroupResource(w.Group, w.Resource), family)
 		for _, e := range w.Initial {
 			moments = append(moments, moment{e.At, func(context.Context) error {
 				if e.Type != "BOOKMARK" {
