@@ -131,7 +131,7 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, scenarioOf(uint64(c.copies), 300, 150*time.Millisecond, 700*time.Millisecond), valkeytest.Real(t))
-			w.target(strings.ReplaceAll(storyTarget, "clusters/prod", "p"))
+			w.target(strings.NewReplacer("clusters/prod", "p", "GRACE", "5s").Replace(storyTarget))
 			w.tick() // the first replay
 			w.clock.Run(1)
 			random := rand.New(rand.NewPCG(uint64(c.copies), 7))
@@ -168,7 +168,7 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 			for i := range children {
 				children[i].kill()
 			}
-			time.Sleep(1200 * time.Millisecond) // the lease of the dead
+			time.Sleep(5 * time.Second) // the leases of the dead, and the last grace
 			before := w.repo.Git("rev-list", "--count", "main")
 			w.tick()
 			w.tick()

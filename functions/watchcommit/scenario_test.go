@@ -122,7 +122,7 @@ func (sc *scenario) change() {
 		o = o.DeepCopy()
 		sc.touch(o)
 		o.Object["spec"] = map[string]any{"step": o.GetResourceVersion()}
-		sc.event(w, "MODIFIED", o, user, "update")
+		sc.event(w, "MODIFIED", o, user, []string{"update", "patch"}[sc.random.IntN(2)])
 	}
 }
 
@@ -134,6 +134,10 @@ func (sc *scenario) touch(o *unstructured.Unstructured) {
 // event records what the watch delivers, the audit event of the request, and the truth.
 func (sc *scenario) event(w *recorded.Watch, kind string, o *unstructured.Unstructured, user, verb string) {
 	w.Live = append(w.Live, recorded.Event{At: sc.at, Type: kind, Object: o})
+	before := ""
+	if old := sc.live[key(w, o)]; old != nil {
+		before = old.GetResourceVersion()
+	}
 	if kind == "DELETED" {
 		delete(sc.live, key(w, o))
 	} else {
@@ -143,18 +147,25 @@ func (sc *scenario) event(w *recorded.Watch, kind string, o *unstructured.Unstru
 		Resource: w.Resource, Group: w.Group, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
 		RV: o.GetResourceVersion(), Type: kind, Actor: user, Knowable: "exact",
 	})
+	ref := map[string]any{"apiGroup": w.Group, "apiVersion": w.Version, "resource": w.Resource, "namespace": o.GetNamespace(), "name": o.GetName()}
+	if verb == "update" { // a PUT names what it replaces
+		ref["uid"], ref["resourceVersion"] = string(o.GetUID()), before
+	}
 	audit := map[string]any{
 		"level": "RequestResponse", "auditID": fmt.Sprintf("audit-%d", sc.rv), "stage": "ResponseComplete", "verb": verb,
 		"user":           map[string]any{"username": user},
-		"objectRef":      map[string]any{"apiGroup": w.Group, "apiVersion": w.Version, "resource": w.Resource, "namespace": o.GetNamespace(), "name": o.GetName()},
+		"objectRef":      ref,
 		"responseStatus": map[string]any{"code": 200}, "responseObject": o.Object,
 		"requestReceivedTimestamp": sc.now().Format(metav1.RFC3339Micro), "stageTimestamp": sc.now().Add(time.Millisecond).Format(metav1.RFC3339Micro),
 	}
+	if verb == "create" {
+		audit["responseStatus"] = map[string]any{"code": 201}
+	}
 	if kind == "DELETED" {
 		if verb != "delete" { // whoever removed the last finalizer shows the version before
-			before := o.DeepCopy()
-			before.SetResourceVersion(strconv.Itoa(sc.rv - 1))
-			audit["responseObject"] = before.Object
+			shown := o.DeepCopy()
+			shown.SetResourceVersion(before)
+			audit["responseObject"] = shown.Object
 		} else {
 			details := map[string]any{"name": o.GetName(), "kind": w.Resource, "uid": string(o.GetUID())}
 			audit["responseObject"] = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success", "details": details}

@@ -14,7 +14,7 @@ const storyTarget = `
 metadata: {name: prod}
 spec:
   repository: {url: REPO, path: clusters/prod}
-  attributionGrace: 60s
+  attributionGrace: GRACE
   prune: Always
   resources: [{resource: configmaps}, {group: apps, resource: deployments}, {resource: services}]
 `
@@ -25,13 +25,15 @@ func TestARecordedSessionBecomesItsHistory(t *testing.T) {
 	valkeytest.Each(t, func(t *testing.T, redis valkeytest.Server) {
 		t.Parallel()
 		w := newWorld(t, load(t, "story"), redis)
-		w.target(storyTarget)
+		w.target(strings.ReplaceAll(storyTarget, "GRACE", "2s"))
 		w.tick()
 		for at := w.session.Begin(); at < w.session.End()+3*time.Second; at += 3 * time.Second {
 			w.clock.Set(at)
 			w.facts()
 			w.tick()
 		}
+		time.Sleep(2 * time.Second) // the last grace
+		w.tick()
 		if v := w.judge("clusters/prod", storyResources...); !v.Sound() {
 			t.Errorf("%d changes, authors %v:\n%s\n%s", v.Changes, v.Authors, strings.Join(v.Faults(), "\n"), w.logs)
 		}
