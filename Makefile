@@ -75,3 +75,9 @@ SESSIONS ?= events/samples/sessions
 .PHONY: accuracy
 accuracy: ## Replay recorded sessions over a real Redis and count right and wrong names; SESSIONS="DIR…"
 	$(GO) run -tags $(TAGS) ./functions/allinone/accuracy $(SESSIONS)
+
+KUSTOMIZE := v5.8.1
+
+.PHONY: knative-check
+knative-check: kube-servers ## Apply the Knative manifests and stack to a real API server with Knative's custom resources
+	@GO=$(GO) KUSTOMIZE_VERSION=$(KUSTOMIZE) TAGS=$(TAGS) infra/knative/check.sh

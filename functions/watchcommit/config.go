@@ -18,11 +18,11 @@ const maxWindow = 14 * time.Minute
 // Config is what watchcommit is told from outside.
 type Config struct {
 	queue.RedisEnv
+	kube.Env
 	Window      time.Duration   `envconfig:"WATCH_WINDOW" default:"55s" desc:"how long a tick listens for changes; 0s: catch up and leave"`
 	Grace       time.Duration   `envconfig:"ATTRIBUTION_GRACE" default:"45s" desc:"how long a change waits for its author, from when it was first seen; a target may set its own"`
 	Lease       time.Duration   `envconfig:"BRANCH_LEASE" default:"30s" desc:"how long a branch stays taken by a drain that has died"`
 	TargetsFile string          `envconfig:"TARGETS_FILE" desc:"file of GitTarget documents, for a cluster without the CustomResourceDefinitions"`
-	Kubeconfig  string          `envconfig:"KUBECONFIG" desc:"kubeconfig file; empty: the pod's service account"`
 	FactTTL     time.Duration   `envconfig:"AUDIT_FACT_TTL" default:"10m" desc:"how long facts about authors are kept; the same as auditingest's"`
 	ClockSkew   time.Duration   `envconfig:"AUDIT_CLOCK_SKEW" default:"0s" desc:"by how much the clocks of the API servers may differ"`
 	ReadToken   settings.Secret `envconfig:"READ_TOKEN" desc:"Bearer token for /metrics, where that is public"`
@@ -55,7 +55,7 @@ func FromEnv() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := kube.LoadConfig(cfg.Kubeconfig)
+	config, err := cfg.Env.Config()
 	if err != nil {
 		return nil, err
 	}

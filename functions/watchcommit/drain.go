@@ -192,6 +192,19 @@ func (d *drain) waiting() int {
 	return n
 }
 
+// lag is for how long the longest waiting change has waited.
+func (d *drain) lag() time.Duration {
+	var longest time.Duration
+	for _, s := range d.shards() {
+		for _, c := range s.pending {
+			if !c.nothing && c.replay == nil && !c.seenAt.IsZero() {
+				longest = max(longest, d.now().Sub(c.seenAt))
+			}
+		}
+	}
+	return longest
+}
+
 // failed notes a trouble that concerns every target of the branch.
 func (d *drain) failed(err error) error {
 	problem := problemOf(err)

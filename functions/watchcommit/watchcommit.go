@@ -88,6 +88,8 @@ type Result struct {
 	Changes  int `json:"changes"` // that were pushed
 	Commits  int `json:"commits"`
 	Waiting  int `json:"waiting"` // seen, and not in git yet
+	// LagSeconds is for how long the longest waiting of them has waited.
+	LagSeconds float64 `json:"lagSeconds"`
 }
 
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -141,10 +143,14 @@ func (f *Function) Drain(ctx context.Context, wake Wake) (Result, error) {
 			result.Changes += d.changes
 			result.Commits += d.commits
 			result.Waiting += d.waiting()
+			result.LagSeconds = max(result.LagSeconds, d.lag().Seconds())
 		})
 	}
 	wg.Wait()
 	f.measures.drains.WithLabelValues(outcomeOf(failed)).Inc()
+	// Where nothing scrapes metrics, as on Lambda, an alarm reads this line.
+	f.log.Info("drained", "branches", result.Branches, "busy", result.Busy, "failed", result.Failed,
+		"changes", result.Changes, "commits", result.Commits, "waiting", result.Waiting, "lagSeconds", result.LagSeconds)
 	return result, failed
 }
 
