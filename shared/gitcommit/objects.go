@@ -174,11 +174,14 @@ func (r *Repository) fetch(ctx context.Context, at ObjectID, ids []ObjectID, dee
 	}
 }
 
-// stepDown remembers that the server could not do something. Without protocol v2 only the old way is left.
+// stepDown remembers that the server could not do something: what a refusal rules out is not tried again.
 func (r *Repository) stepDown(from int32, err error) {
 	to := from + 1
-	if errors.Is(err, gitwire.ErrNoVersion2) {
+	switch {
+	case errors.Is(err, gitwire.ErrNoVersion2):
 		to = byOld
+	case errors.Is(err, gitwire.ErrNoFilter):
+		to = byWhole
 	}
 	r.ability.CompareAndSwap(from, to)
 }
@@ -218,7 +221,8 @@ func complete(objects map[ObjectID]gitobject.Object, ids []ObjectID) error {
 	return nil
 }
 
-// refusesThis says whether an error may mean that the server cannot do what it was asked, so that something older is worth trying.
+// refusesThis says whether an error may mean that the server cannot do what it was asked, so that something older is
+// worth trying. A cut connection means nothing of the kind.
 func refusesThis(err error) bool {
 	var status *gitwire.StatusError
 	if errors.As(err, &status) {
@@ -230,6 +234,5 @@ func refusesThis(err error) bool {
 	}
 	var remote *gitwire.RemoteError
 	return errors.As(err, &remote) || errors.Is(err, gitwire.ErrNotServed) || errors.Is(err, gitwire.ErrNoFilter) ||
-		errors.Is(err, gitwire.ErrNoVersion2) || errors.Is(err, gitwire.ErrProtocol) || errors.Is(err, gitwire.ErrTruncated) ||
-		errors.Is(err, gitwire.ErrRedirect) || errors.Is(err, errIncomplete)
+		errors.Is(err, gitwire.ErrNoVersion2) || errors.Is(err, gitwire.ErrProtocol) || errors.Is(err, gitwire.ErrRedirect) || errors.Is(err, errIncomplete)
 }

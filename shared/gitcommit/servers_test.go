@@ -28,7 +28,7 @@ var serverKinds = []struct {
 	{"modern", func(*gittest.Server, *gittest.Repository) {}, 7, true},
 	{"without filters", func(_ *gittest.Server, repo *gittest.Repository) {
 		repo.Configure("uploadpack.allowFilter", "false")
-	}, 5, true},
+	}, 4, true},
 	{"without protocol v2", func(server *gittest.Server, _ *gittest.Repository) { server.WithoutV2() }, 5, false},
 	{"without either", func(server *gittest.Server, repo *gittest.Repository) {
 		server.WithoutV2()

@@ -18,7 +18,7 @@ func applyDelta(base, delta []byte, limit int64) ([]byte, error) {
 	if !ok || size > limit {
 		return nil, fmt.Errorf("a delta's result is larger than the limit")
 	}
-	out := make([]byte, 0, size)
+	out := make([]byte, 0, min(size, 1<<20)) // the size is only what the server says
 	for len(delta) > 0 {
 		op := delta[0]
 		delta = delta[1:]

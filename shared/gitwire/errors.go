@@ -23,7 +23,7 @@ func (e *RemoteError) Error() string { return "remote: " + e.Text }
 // ErrTooLarge is an answer above the limit.
 var ErrTooLarge = errors.New("answer is larger than the limit")
 
-// ErrNoVersion2 is an SSH server that answered a protocol v2 request with an older version.
+// ErrNoVersion2 is a server that answered a protocol v2 request with an older version, or a fetch with nothing.
 var ErrNoVersion2 = errors.New("server does not speak protocol v2")
 
 // ErrRedirect is a redirect that was not followed: of a POST, to another origin, to no git service, or in a loop.

@@ -24,8 +24,8 @@ const (
 // only what a ref points at.
 var ErrNotServed = errors.New("server does not serve the object")
 
-// ErrNoFilter is a server that closed the connection on a fetch with a filter, as servers do that do not know or
-// do not allow filters (and those that know nothing of protocol v2).
+// ErrNoFilter is a server that answered a fetch with a filter by nothing, as servers do that do not know or do not
+// allow filters (and those that know nothing of protocol v2).
 var ErrNoFilter = errors.New("server does not answer a filtered fetch")
 
 // FetchRequest names the objects to be fetched.
@@ -40,7 +40,8 @@ type FetchRequest struct {
 // Fetch asks for objects by id with one protocol v2 request and returns the commits and trees of the answer, each
 // named by the hash of what arrived. Blobs are read and dropped.
 //
-// Errors, besides Exchange's: ErrNotServed, ErrNoFilter, ErrTruncated, and a pack's own.
+// Errors, besides Exchange's: ErrNotServed; ErrNoFilter and, without a filter, ErrNoVersion2 for an answer without a
+// single byte; ErrTruncated for one that was cut; and a pack's own.
 func (p *Pool) Fetch(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req FetchRequest) (map[gitobject.ID]gitobject.Object, error) {
 	resp, err := p.exchangeMoved(ctx, ep, cred, Request{Service: UploadPack, Version2: true, Body: req.version2(), MaxResponse: maxFetch})
 	if err != nil {
@@ -48,8 +49,11 @@ func (p *Pool) Fetch(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cre
 	}
 	defer resp.Close()
 	objects, err := readFetch(NewPacketReader(resp), req.Format)
-	if errors.Is(err, errNoAnswer) && req.Filter != "" {
+	switch {
+	case errors.Is(err, errNoAnswer) && req.Filter != "":
 		return nil, ErrNoFilter
+	case errors.Is(err, errNoAnswer):
+		return nil, ErrNoVersion2
 	}
 	return objects, err
 }
@@ -84,11 +88,11 @@ func (r FetchRequest) version2() []byte {
 
 // readFetch skips sections until the pack and reads that.
 func readFetch(in *PacketReader, f gitobject.Format) (map[gitobject.ID]gitobject.Object, error) {
-	for first := true; ; first = false {
+	if _, err := in.r.Peek(1); errors.Is(err, io.EOF) {
+		return nil, errNoAnswer
+	}
+	for {
 		kind, line, err := in.Line()
-		if first && errors.Is(err, ErrTruncated) {
-			return nil, errNoAnswer
-		}
 		if err != nil {
 			return nil, notServed(err)
 		}
