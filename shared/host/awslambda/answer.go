@@ -79,7 +79,7 @@ func (a *Adapter) serve(r *http.Request) (out *answer) {
 			out.WriteHeader(http.StatusOK)
 		}
 	}()
-	a.handler.ServeHTTP(out, r)
+	host.Serve(a.handler, out, r)
 	return out
 }
 

@@ -55,7 +55,7 @@ func NewService(ctx context.Context, cfg Config, handler http.Handler) *fn.Servi
 // instance gives func-go the methods it looks for.
 type instance struct{ http.Handler }
 
-func (i instance) Handle(w http.ResponseWriter, r *http.Request) { i.ServeHTTP(w, r) }
+func (i instance) Handle(w http.ResponseWriter, r *http.Request) { host.Serve(i.Handler, w, r) }
 
 func (i instance) Ready(ctx context.Context) (bool, error) {
 	if h, ok := i.Handler.(interface {

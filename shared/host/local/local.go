@@ -45,7 +45,7 @@ func run(function string, fromEnv host.FromEnv) error {
 // Serve answers requests on listener until ctx ends, then finishes those in flight and stops the function.
 func Serve(ctx context.Context, cfg Config, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { host.Serve(handler, w, r) }),
 		ReadTimeout:       cfg.RequestTimeout,
 		WriteTimeout:      cfg.RequestTimeout,
 		ReadHeaderTimeout: 10 * time.Second,
