@@ -7,6 +7,7 @@ TAGS   := lambda.norpc,grpcnotrace
 GO     ?= go
 BIN    := bin
 GOLANGCI := v2.15.0
+LAMBDA_RIE := v0.0.0-20261030222936-bef5c4ba774d
 GOBUILD := CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '-s -w'
 
 .PHONY: help
@@ -17,8 +18,14 @@ help: ## List the targets
 build: ## Build every package
 	$(GO) build -tags $(TAGS) ./...
 
+.PHONY: tools
+tools: $(BIN)/tools/aws-lambda-rie ## Install what the tests need beside Go: the Lambda Runtime Interface Emulator
+
+$(BIN)/tools/aws-lambda-rie:
+	GOBIN=$(CURDIR)/$(BIN)/tools $(GO) install github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@$(LAMBDA_RIE)
+
 .PHONY: test
-test: ## Run the tests; finds or installs the redis-server they need
+test: tools ## Run the tests; finds or installs the redis-server they need
 	$(GO) test -tags $(TAGS) ./...
 
 .PHONY: soak
