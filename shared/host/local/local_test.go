@@ -32,7 +32,9 @@ func TestRequestsInFlightAreFinishedBeforeTheFunctionStops(t *testing.T) {
 	f := waiting{make(chan struct{}), make(chan struct{})}
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, Config{RequestTimeout: time.Minute, DrainTimeout: time.Minute}, listener, f) }()
+	go func() {
+		served <- Serve(ctx, Config{RequestTimeout: time.Minute, DrainTimeout: time.Minute}, listener, f)
+	}()
 	answered := make(chan string, 1)
 	go func() {
 		resp, err := http.Post("http://"+listener.Addr().String(), "text/plain", nil)
