@@ -131,7 +131,7 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, scenarioOf(uint64(c.copies), 300, 150*time.Millisecond, 700*time.Millisecond), valkeytest.Real(t))
-			w.target(strings.NewReplacer("clusters/prod", "p", "GRACE", "5s").Replace(storyTarget))
+			w.target(strings.NewReplacer("clusters/prod", "p", "attributionGrace: 2s", "attributionGrace: 5s").Replace(storyTarget))
 			w.tick() // the first replay
 			w.clock.Run(1)
 			random := rand.New(rand.NewPCG(uint64(c.copies), 7))
@@ -146,9 +146,14 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 				victim := &children[random.IntN(c.copies)]
 				kill := func() { atPush.Add(1); victim.kill() }
 				w.git.ClearFaults()
-				switch random.IntN(3) {
+				switch random.IntN(4) {
 				case 0: // as the push arrives
 					w.git.Inject(gittest.Pushes, 1, gittest.Before(kill))
+				case 2: // before the push arrives
+					w.git.Inject(gittest.Pushes, 1, func(rw http.ResponseWriter, r *http.Request, git http.Handler) {
+						kill()
+						gittest.LoseRequest(rw, r, git)
+					})
 				case 1: // when it has landed and nobody knows
 					w.git.Inject(gittest.Pushes, 1, func(rw http.ResponseWriter, r *http.Request, git http.Handler) {
 						gittest.LoseAnswer(rw, r, gittest.After(git, kill))

@@ -24,7 +24,7 @@ type scenario struct {
 	at      time.Duration
 	live    map[string]*unstructured.Unstructured
 	batch   []map[string]any
-	late    time.Duration // the longest that an audit event comes after its watch event
+	late    time.Duration // how much later than its watch event an audit event comes
 }
 
 var scenarioTypes = []struct {
@@ -41,16 +41,16 @@ var users = []string{"alice", "bob", "carol", "dave", "system:serviceaccount:sho
 // stamp0 is when a scenario begins.
 var stamp0 = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// scenarioOf makes a session of so many changes, one every step.
-func scenarioOf(seed uint64, changes int, step, late time.Duration) *recorded.Session {
+// newScenario begins with so many objects of each type, old-0, old-1, ….
+func newScenario(seed uint64, initial int) *scenario {
 	sc := &scenario{
 		session: &recorded.Session{Name: fmt.Sprintf("scenario-%d", seed)}, random: rand.New(rand.NewPCG(seed, 1)),
-		rv: 100, live: map[string]*unstructured.Unstructured{}, late: late,
+		rv: 100, live: map[string]*unstructured.Unstructured{},
 	}
 	for _, ty := range scenarioTypes {
 		w := &recorded.Watch{GroupVersionResource: ty.gvr, Kind: ty.kind, Namespaced: true}
-		for i := range 3 {
-			o := sc.object(ty.gvr, ty.kind, fmt.Sprintf("old-%d", i))
+		for i := range initial {
+			o := sc.object(w, fmt.Sprintf("old-%d", i))
 			sc.live[key(w, o)] = o
 			w.Initial = append(w.Initial, recorded.Event{Type: "ADDED", Object: o})
 		}
@@ -60,12 +60,21 @@ func scenarioOf(seed uint64, changes int, step, late time.Duration) *recorded.Se
 	for _, w := range sc.session.Watches {
 		w.BaseRV = strconv.Itoa(sc.rv)
 	}
+	return sc
+}
+
+// scenarioOf makes a session of so many changes, one every step.
+func scenarioOf(seed uint64, changes int, step, late time.Duration) *recorded.Session {
+	sc := newScenario(seed, 3)
 	for range changes {
 		sc.at += step
+		sc.late = time.Duration(sc.random.Int64N(int64(late) + 1))
 		sc.change()
-		sc.post(false)
+		if sc.random.IntN(4) == 0 {
+			sc.post()
+		}
 	}
-	sc.post(true)
+	sc.post()
 	return sc.session
 }
 
@@ -73,11 +82,11 @@ func key(w *recorded.Watch, o *unstructured.Unstructured) string {
 	return w.Resource + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
-func (sc *scenario) object(gvr schema.GroupVersionResource, kind, name string) *unstructured.Unstructured {
+func (sc *scenario) object(w *recorded.Watch, name string) *unstructured.Unstructured {
 	sc.rv++
 	sc.uid++
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": gvr.GroupVersion().String(), "kind": kind,
+		"apiVersion": w.GroupVersionResource.GroupVersion().String(), "kind": w.Kind,
 		"metadata": map[string]any{
 			"namespace": "shop", "name": name, "uid": fmt.Sprintf("uid-%d", sc.uid), "resourceVersion": strconv.Itoa(sc.rv),
 			"creationTimestamp": sc.now().Format(time.RFC3339),
@@ -94,41 +103,69 @@ func (sc *scenario) change() {
 	w := sc.session.Watches[sc.random.IntN(len(sc.session.Watches))]
 	name := fmt.Sprintf("o-%d", sc.random.IntN(6))
 	user := users[sc.random.IntN(len(users))]
-	o, there := sc.live[w.Resource+"/shop/"+name]
+	_, there := sc.live[w.Resource+"/shop/"+name]
 	switch dice := sc.random.IntN(10); {
 	case !there:
-		o = sc.object(w.GroupVersionResource, w.Kind, name)
-		sc.event(w, "ADDED", o, user, "create")
-	case dice < 2: // a delete, at once or through a finalizer
-		o = o.DeepCopy()
-		if dice == 0 {
-			sc.touch(o)
-			died := metav1.NewTime(sc.now())
-			o.SetDeletionTimestamp(&died)
-			sc.event(w, "MODIFIED", o, user, "delete")
-			o = o.DeepCopy()
-			sc.touch(o)
-			sc.event(w, "DELETED", o, "system:serviceaccount:kube-system:cleaner", "patch")
-		} else {
-			sc.touch(o)
-			sc.event(w, "DELETED", o, user, "delete")
-		}
-	case dice < 4: // status only
-		o = o.DeepCopy()
-		sc.touch(o)
-		o.Object["status"] = map[string]any{"seen": o.GetResourceVersion()}
-		sc.event(w, "MODIFIED", o, "system:serviceaccount:kube-system:controller", "update")
+		sc.create(w, name, user)
+	case dice == 0:
+		sc.condemn(w, name, user)
+		sc.bury(w, name)
+	case dice == 1:
+		sc.remove(w, name, user)
+	case dice < 4:
+		sc.status(w, name)
 	default:
-		o = o.DeepCopy()
-		sc.touch(o)
-		o.Object["spec"] = map[string]any{"step": o.GetResourceVersion()}
-		sc.event(w, "MODIFIED", o, user, []string{"update", "patch"}[sc.random.IntN(2)])
+		sc.update(w, name, user, []string{"update", "patch"}[sc.random.IntN(2)])
 	}
 }
 
-func (sc *scenario) touch(o *unstructured.Unstructured) {
+func (sc *scenario) watch(resource string) *recorded.Watch {
+	for _, w := range sc.session.Watches {
+		if w.Resource == resource {
+			return w
+		}
+	}
+	panic("no " + resource)
+}
+
+func (sc *scenario) create(w *recorded.Watch, name, user string) {
+	sc.event(w, "ADDED", sc.object(w, name), user, "create")
+}
+
+func (sc *scenario) update(w *recorded.Watch, name, user, verb string) {
+	o := sc.next(w, name)
+	o.Object["spec"] = map[string]any{"step": o.GetResourceVersion()}
+	sc.event(w, "MODIFIED", o, user, verb)
+}
+
+func (sc *scenario) status(w *recorded.Watch, name string) {
+	o := sc.next(w, name)
+	o.Object["status"] = map[string]any{"seen": o.GetResourceVersion()}
+	sc.event(w, "MODIFIED", o, "system:serviceaccount:kube-system:controller", "update")
+}
+
+func (sc *scenario) remove(w *recorded.Watch, name, user string) {
+	sc.event(w, "DELETED", sc.next(w, name), user, "delete")
+}
+
+// condemn begins the deletion of an object that a finalizer holds; bury is its end, by a controller.
+func (sc *scenario) condemn(w *recorded.Watch, name, user string) {
+	o := sc.next(w, name)
+	died := metav1.NewTime(sc.now())
+	o.SetDeletionTimestamp(&died)
+	sc.event(w, "MODIFIED", o, user, "delete")
+}
+
+func (sc *scenario) bury(w *recorded.Watch, name string) {
+	sc.event(w, "DELETED", sc.next(w, name), "system:serviceaccount:kube-system:cleaner", "patch")
+}
+
+// next is the object in its next version.
+func (sc *scenario) next(w *recorded.Watch, name string) *unstructured.Unstructured {
+	o := sc.live[w.Resource+"/shop/"+name].DeepCopy()
 	sc.rv++
 	o.SetResourceVersion(strconv.Itoa(sc.rv))
+	return o
 }
 
 // event records what the watch delivers, the audit event of the request, and the truth.
@@ -175,9 +212,9 @@ func (sc *scenario) event(w *recorded.Watch, kind string, o *unstructured.Unstru
 	sc.batch = append(sc.batch, audit)
 }
 
-// post sends the batch that has come together, shuffled, now and then.
-func (sc *scenario) post(always bool) {
-	if len(sc.batch) == 0 || !always && sc.random.IntN(4) > 0 {
+// post sends the batch that has come together, shuffled, late by so much.
+func (sc *scenario) post() {
+	if len(sc.batch) == 0 {
 		return
 	}
 	sc.random.Shuffle(len(sc.batch), func(i, j int) { sc.batch[i], sc.batch[j] = sc.batch[j], sc.batch[i] })
@@ -186,7 +223,7 @@ func (sc *scenario) post(always bool) {
 		panic(err) // of our own making
 	}
 	sc.batch = nil
-	at := sc.at + time.Duration(sc.random.Int64N(int64(sc.late)+1))
+	at := sc.at + sc.late
 	if n := len(sc.session.Audit); n > 0 {
 		at = max(at, sc.session.Audit[n-1].At)
 	}

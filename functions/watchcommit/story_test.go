@@ -14,7 +14,7 @@ const storyTarget = `
 metadata: {name: prod}
 spec:
   repository: {url: REPO, path: clusters/prod}
-  attributionGrace: GRACE
+  attributionGrace: 2s
   prune: Always
   resources: [{resource: configmaps}, {group: apps, resource: deployments}, {resource: services}]
 `
@@ -25,7 +25,7 @@ func TestARecordedSessionBecomesItsHistory(t *testing.T) {
 	valkeytest.Each(t, func(t *testing.T, redis valkeytest.Server) {
 		t.Parallel()
 		w := newWorld(t, load(t, "story"), redis)
-		w.target(strings.ReplaceAll(storyTarget, "GRACE", "2s"))
+		w.target(storyTarget)
 		w.tick()
 		for at := w.session.Begin(); at < w.session.End()+3*time.Second; at += 3 * time.Second {
 			w.clock.Set(at)

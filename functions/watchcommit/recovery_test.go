@@ -1,0 +1,236 @@
+package watchcommit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/gittest"
+	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
+	"github.com/tidemark-dev/tidemark/shared/queue"
+	"github.com/tidemark-dev/tidemark/shared/valkeytest"
+)
+
+func TestWhatWasSeenBeforeARestartKeepsItsAuthor(t *testing.T) {
+	w := tale(t, "", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+		sc.update(cm, "a", "bob", "update")
+		sc.remove(cm, "old-0", "carol")
+		sc.late = 9 * time.Second
+		sc.post()
+		sc.at = 5 * time.Second
+		sc.create(cm, "b", "dave") // while nobody looks
+	})
+	w.at(2)
+	if r := w.tick(func(c *Config) { c.Grace = time.Minute }); r.Waiting != 3 {
+		t.Fatalf("%+v, want 3 changes that wait", r)
+	}
+	w.at(6)
+	w.api.Restart()
+	w.at(20)
+	w.facts()
+	w.tick()
+	w.wantHistory(first, "alice: create a", "bob: update a", "carol: delete old-0", "Tidemark: create b")
+	w.tick()
+	if n := len(w.history()); n != 5 {
+		t.Errorf("another tick made %d commits", n-5)
+	}
+}
+
+func TestWhatEtcdForgotIsReconciled(t *testing.T) {
+	w := tale(t, "prune: Always", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+		sc.remove(cm, "old-0", "carol")
+		sc.late = 9 * time.Second
+	})
+	w.at(2)
+	w.tick()
+	w.at(3)
+	w.api.Compact()
+	w.api.Disconnect()
+	w.tick()
+	w.at(20)
+	w.facts()
+	w.tick()
+	// The removal needs no content, so its author is known; what was created has to be taken as it is.
+	w.wantHistory(first, "carol: delete old-0", "Tidemark: create a")
+}
+
+func TestACursorFromTheFutureReplays(t *testing.T) {
+	w := tale(t, "prune: Always", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = 2 * time.Second
+		sc.create(cm, "a", "alice")
+	})
+	ctx := context.Background()
+	gvr := w.session.Watches[0].GroupVersionResource
+	uid := w.targetUID("prod")
+	if err := w.store.RecordWatchCursor(ctx, uid, gvr, "", "99999"); err != nil {
+		t.Fatal(err)
+	}
+	w.repo.Commit("main", "somebody removes a file", map[string]string{"p/shop/configmaps/old-0.yaml": ""})
+	w.tick()
+	w.at(3)
+	w.facts()
+	time.Sleep(600 * time.Millisecond)
+	w.tick()
+	w.wantHistory(first, "bob: somebody removes a file", "Tidemark: create old-0", "alice: create a")
+	if rv, _ := w.store.LookupWatchCursor(ctx, uid, gvr, ""); rv == "99999" {
+		t.Error("the cursor is still in the future")
+	}
+}
+
+func (w *world) targetUID(name string) string {
+	w.t.Helper()
+	targets, err := w.function().targets(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, t := range targets {
+		if t.spec.Name == name {
+			return string(t.spec.UID)
+		}
+	}
+	w.t.Fatalf("no target %s", name)
+	return ""
+}
+
+func (w *world) forgetCursors() {
+	w.t.Helper()
+	for _, watch := range w.session.Watches {
+		if err := w.store.ForgetShard(context.Background(), queue.Shard{TargetUID: w.targetUID("prod"), GVR: watch.GroupVersionResource}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func TestASecondReplayMakesNoCommit(t *testing.T) {
+	w := tale(t, "prune: Always", func(*scenario, *recorded.Watch) {})
+	w.forgetCursors()
+	w.tick()
+	w.wantHistory(first)
+	if got := w.names(); got != ".tidemark old-0.yaml old-1.yaml" {
+		t.Errorf("files: %s", got)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	for _, c := range []struct {
+		policy string
+		want   string
+	}{
+		{"Never", ".tidemark gone.yaml old-0.yaml old-1.yaml"},
+		{"OnEvent", ".tidemark gone.yaml old-1.yaml"},
+		{"Always", ".tidemark old-1.yaml"},
+	} {
+		t.Run(c.policy, func(t *testing.T) {
+			w := tale(t, "prune: "+c.policy, func(sc *scenario, cm *recorded.Watch) {
+				sc.at = time.Second
+				sc.remove(cm, "old-0", "alice")
+			})
+			w.repo.Commit("main", "a file without an object", map[string]string{"p/shop/configmaps/gone.yaml": "x: y\n"})
+			w.at(2)
+			w.facts()
+			w.tick()
+			time.Sleep(600 * time.Millisecond)
+			w.tick()
+			w.forgetCursors()
+			w.tick()
+			if got := w.names(); got != c.want {
+				t.Errorf("files: %s, want %s\n%s", got, c.want, strings.Join(w.history(), "\n"))
+			}
+		})
+	}
+}
+
+func TestAReplayThatDoesNotCompleteSweepsNothing(t *testing.T) {
+	w := tale(t, "prune: Always", func(*scenario, *recorded.Watch) {})
+	w.forgetCursors()
+	w.api.Inject(recorded.Fault{Path: "configmaps", Watch: true, Times: 50, AfterEvents: 1})
+	if status, r := post(t, w.function()); status != http.StatusOK || r.Commits != 0 {
+		t.Errorf("status %d, %+v", status, r)
+	}
+	w.wantHistory(first)
+	w.api.Inject(recorded.Fault{Path: "configmaps", Times: 50, Status: http.StatusForbidden})
+	w.tick()
+	w.wantHistory(first)
+}
+
+func TestTroubleOfTheGitServerLosesNothing(t *testing.T) {
+	w := tale(t, "", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+	})
+	w.at(2)
+	w.facts()
+	w.repo.Hook("pre-receive", "#!/bin/sh\necho 'ask the owners' >&2\nexit 1\n")
+	if status, r := post(t, w.function()); status != http.StatusServiceUnavailable || r.Failed != 1 {
+		t.Errorf("status %d, %+v", status, r)
+	}
+	if logs := w.logs.String(); !strings.Contains(logs, "BranchProtected") || !strings.Contains(logs, "ask the owners") {
+		t.Errorf("the hook's words are not said: %s", logs)
+	}
+	w.repo.RemoveHook("pre-receive")
+	w.git.Inject(gittest.Pushes, 1, gittest.LoseAnswer)
+	w.tick()
+	w.wantHistory(first, "alice: create a")
+	w.tick()
+	w.wantHistory(first, "alice: create a")
+}
+
+func TestAStoreThatFailsSettlesNothing(t *testing.T) {
+	sc := newScenario(1, 2)
+	sc.at = time.Second
+	sc.create(sc.watch("configmaps"), "a", "alice")
+	sc.post()
+	server := valkeytest.Real(t)
+	outage := valkeytest.NewOutage(t, server.Addr)
+	w := newWorld(t, sc.session, valkeytest.Server{Addr: outage.Addr, Prefix: server.Prefix})
+	w.target(smallTarget(""))
+	w.tick()
+	w.at(2)
+	w.facts()
+	for _, weather := range []valkeytest.Weather{valkeytest.Down, valkeytest.LoseAnswers, valkeytest.Down} {
+		outage.Set(weather)
+		if status, _ := post(t, w.function()); status != http.StatusServiceUnavailable {
+			t.Errorf("weather %v: status %d", weather, status)
+		}
+		w.wantHistory(first)
+	}
+	outage.Set(valkeytest.Fair)
+	time.Sleep(1100 * time.Millisecond)
+	w.tick(func(c *Config) { c.Lease = time.Second })
+	if got := len(w.history()); got == 1 { // the lease that the lost answer took may still run
+		time.Sleep(30 * time.Second)
+		w.tick()
+	}
+	w.wantHistory(first, "alice: create a")
+}
+
+func TestAWakeDuringADrainIsNotLost(t *testing.T) {
+	w := tale(t, "", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+	})
+	ctx := context.Background()
+	targets, err := w.function().targets(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	branch := branches(targets)[0]
+	token, err := w.store.AcquireLease(ctx, branch.id, time.Minute)
+	if err != nil || token == 0 {
+		t.Fatalf("lease: %d %v", token, err)
+	}
+	w.at(2)
+	w.facts()
+	if r := w.tick(); r.Busy != 1 {
+		t.Fatalf("%+v, want busy", r)
+	}
+	if r, err := w.store.ReleaseLease(ctx, branch.id, token, time.Minute); err != nil || r != queue.ReleaseDirty {
+		t.Fatalf("the drain that runs may leave: %v %v", r, err)
+	}
+}
