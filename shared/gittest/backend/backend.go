@@ -4,6 +4,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -51,22 +52,30 @@ func Environment() []string {
 	return []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0", "HOME=" + os.DevNull, "LC_ALL=C"}
 }
 
+// settings are what a served repository needs beside git's defaults: to be pushed to, to filter, and to check what it
+// is sent as hosts do.
+const settings = `[receive]
+	autogc = false
+	fsckObjects = true
+[http]
+	receivepack = true
+[uploadpack]
+	allowFilter = true
+`
+
 // Init makes an empty bare repository in dir. format is sha1 or sha256.
 func Init(dir, format string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, args := range [][]string{
-		{"init", "--quiet", "--bare", "--object-format=" + format, "--initial-branch=main", dir},
-		{"-C", dir, "config", "receive.autogc", "false"},
-		{"-C", dir, "config", "http.receivepack", "true"},
-		{"-C", dir, "config", "uploadpack.allowFilter", "true"},
-		{"-C", dir, "config", "receive.fsckObjects", "true"},
-	} {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Env = append(os.Environ(), Environment()...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
-		}
+	cmd := exec.CommandContext(ctx, "git", "init", "--quiet", "--bare", "--object-format="+format, "--initial-branch=main", dir)
+	cmd.Env = append(os.Environ(), Environment()...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git init: %w: %s", err, out)
 	}
-	return nil
+	config, err := os.OpenFile(filepath.Join(dir, "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = config.WriteString(settings)
+	return errors.Join(err, config.Close())
 }
