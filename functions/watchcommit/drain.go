@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/queue"
 )
 
@@ -53,11 +52,11 @@ func (d *drain) run(ctx context.Context) error {
 	defer stop()
 	for round := 1; ; round++ {
 		err := d.round(ctx)
-		d.reportAll(ctx)
-		if errors.Is(err, queue.ErrLeaseLost) {
+		if errors.Is(err, queue.ErrLeaseLost) || errors.Is(context.Cause(ctx), queue.ErrLeaseLost) {
 			d.busy = true
 			return nil
 		}
+		d.reportAll(ctx)
 		if err != nil || round == maxRounds || d.hurried(ctx) {
 			return errors.Join(err, d.giveUp(ctx))
 		}
@@ -98,6 +97,11 @@ func (d *drain) round(ctx context.Context) error {
 	end := d.listen
 	if end.IsZero() {
 		end = d.now().Add(catchUp)
+	}
+	// Requests that are there now are asked for before the shards are: their authors' changes will have been seen when
+	// the shards are caught up with.
+	if err := d.ask(ctx); err != nil {
+		return err
 	}
 	watching, stop := context.WithDeadline(ctx, end)
 	defer stop()
@@ -208,6 +212,9 @@ func (d *drain) lag() time.Duration {
 // failed notes a trouble that concerns every target of the branch.
 func (d *drain) failed(err error) error {
 	problem := problemOf(err)
+	if problem == nil {
+		return err
+	}
 	for _, t := range d.branch.targets {
 		if t.problem == nil {
 			t.problem = problem
@@ -220,10 +227,8 @@ func (d *drain) failed(err error) error {
 func (d *drain) fail(s *shard, err error) {
 	s.failed = err
 	d.log.Warn("a shard cannot be watched", "target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "error", err)
-	if s.target.problem == nil {
-		s.target.problem = problemOf(err)
-		if s.target.problem.Reason == kube.ReasonResourceForbidden {
-			s.target.problem.Message = s.kube.Resource.GroupVersionResource.GroupResource().String() + ": " + s.target.problem.Message
-		}
+	if problem := problemOf(err); problem != nil && s.target.problem == nil {
+		problem.Message = s.kube.Resource.GroupVersionResource.GroupResource().String() + ": " + problem.Message
+		s.target.problem = problem
 	}
 }

@@ -96,7 +96,7 @@ func (d *drain) land(ctx context.Context, last bool) error {
 			return nil
 		}
 		if err != nil {
-			return d.failed(err)
+			return errors.Join(d.failed(err), d.giveUpIntent(ctx, outcome, built))
 		}
 		if err := d.remember(ctx, p, built); err != nil {
 			return err
@@ -131,11 +131,24 @@ func (d *drain) prepare(ctx context.Context, tip gitcommit.Tip, p *push) (*gitco
 	if built.Empty() {
 		return nil, nil
 	}
-	intent := queue.Intent{New: built.New.String(), Moves: p.moves, Commits: d.lastCommits(p, built)}
+	intent := queue.Intent{At: d.now(), New: built.New.String(), Moves: p.moves, Commits: d.lastCommits(p, built)}
 	if !built.Old.IsZero() {
 		intent.Old = built.Old.String()
 	}
-	return built, d.store.StoreIntent(ctx, d.branch.id, d.token, intent)
+	return built, ofStore(d.store.StoreIntent(ctx, d.branch.id, d.token, intent))
+}
+
+// giveUpIntent drops the intent of a push that was refused for good. Where it may yet land, the intent stays.
+func (d *drain) giveUpIntent(ctx context.Context, outcome gitcommit.Outcome, built *gitcommit.Built) error {
+	switch outcome.Class {
+	case gitcommit.Policy, gitcommit.Auth, gitcommit.Configuration, gitcommit.TooLarge:
+	default:
+		return nil
+	}
+	if built == nil || built.Empty() {
+		return nil
+	}
+	return d.store.DropIntents(ctx, d.branch.id, built.New.String())
 }
 
 // leaveOut drops from the portions what the cursors cover. It reads the cursors after the intents were settled.
@@ -146,7 +159,7 @@ func (d *drain) leaveOut(ctx context.Context, p *push) error {
 	}
 	cursors, err := d.store.WatchCursors(ctx, keys)
 	if err != nil {
-		return err
+		return ofStore(err)
 	}
 	for i, part := range p.portions {
 		if part.from = cursors[i]; !part.leaveOut() {

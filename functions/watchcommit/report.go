@@ -18,8 +18,11 @@ func problemOf(err error) *kube.Problem {
 	var push *gitcommit.PushError
 	var status *gitwire.StatusError
 	var api apierrors.APIStatus
+	var store *storeError
 	reason := ""
 	switch {
+	case errors.As(err, &store), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return nil
 	case errors.Is(err, kube.ErrSecretNotReadable):
 		reason = kube.ReasonSecretNotReadable
 	case errors.As(err, &push):
@@ -53,6 +56,19 @@ func problemOf(err error) *kube.Problem {
 	return &kube.Problem{Reason: reason, Message: err.Error()}
 }
 
+// storeError is an error of Redis, or of what is kept there. It says nothing about a target.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// ofStore marks an error as the store's.
+func ofStore(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storeError{err}
+}
+
 // reportAll writes the targets' status after a round.
 func (d *drain) reportAll(ctx context.Context) {
 	for _, t := range d.branch.targets {
@@ -75,7 +91,7 @@ func (f *Function) report(ctx context.Context, t *target) {
 	case t.facts:
 		report.Attribution = kube.ReasonFactsArrive
 	case t.nobody:
-		report.Attribution = kube.ReasonFactsLate
+		report.Attribution = f.silence(ctx, t)
 	}
 	now := metav1.NewTime(f.now())
 	for _, s := range t.shards {
@@ -97,4 +113,17 @@ func (f *Function) report(ctx context.Context, t *target) {
 	if err := f.cluster.ReportTarget(ctx, &t.spec, report); err != nil {
 		f.log.Warn("a target's status cannot be written", "target", t.spec.Name, "error", err)
 	}
+}
+
+// silence says why a change went without an author: no fact has ever come on the route, or this one has not.
+func (f *Function) silence(ctx context.Context, t *target) string {
+	route := t.spec.Spec.AuditRoute
+	heard, err := f.store.RoutesHeard(ctx, []string{route})
+	if err != nil {
+		return ""
+	}
+	if _, ever := heard[route]; ever {
+		return kube.ReasonFactsLate
+	}
+	return kube.ReasonNoFacts
 }

@@ -16,6 +16,8 @@ import (
 
 const (
 	askEvery = 3 * time.Second // CommitRequests are listed this often while a drain listens
+	// arrival is what the watches may take to deliver what happened before a request that came while the drain listened.
+	arrival = time.Second
 	// reviewDelay is how much later than the object's creationTimestamp, which has whole seconds, its admission review
 	// may have been recorded. A later record is not of its creation.
 	reviewDelay = 5 * time.Second
@@ -28,6 +30,8 @@ type request struct {
 	author string
 	words  history.Request
 	tagged bool
+	known  time.Time // since when this drain knows it
+	said   kube.CommitOutcome
 }
 
 // key names a request among the authors whose last commits are remembered.
@@ -39,16 +43,26 @@ func (d *drain) takesRequests() bool { return d.cfg.TargetsFile == "" }
 // ask takes up the CommitRequests. One is decided when all its author's changes from before it must have been seen and
 // have their authors; then they carry its message and are not held back any longer. The order of changes stays.
 func (d *drain) ask(ctx context.Context) error {
-	if !d.takesRequests() || d.now().Before(d.nextAsked) {
+	if !d.takesRequests() {
 		return nil
 	}
+	if !d.now().Before(d.nextAsked) {
+		d.list(ctx)
+	}
+	for _, r := range slices.Clone(d.requests) {
+		if err := d.take(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list finds the CommitRequests of the branch that are not done. Changes do not wait for a list that fails.
+func (d *drain) list(ctx context.Context) {
 	d.nextAsked = d.now().Add(askEvery)
 	objects, err := d.cluster.PendingCommitRequests(ctx)
 	if err != nil {
 		d.log.Warn("CommitRequests cannot be read", "error", err)
-		if objects == nil {
-			return nil // changes must not wait for them
-		}
 	}
 	slices.SortStableFunc(objects, func(a, b kube.CommitRequest) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -62,24 +76,46 @@ func (d *drain) ask(ctx context.Context) error {
 		}
 		for _, t := range d.branch.targets {
 			if t.spec.Name == object.Spec.TargetRef.Name {
-				d.requests = append(d.requests, &request{object: object, target: t, words: history.Request{
+				d.requests = append(d.requests, &request{object: object, target: t, known: d.now(), words: history.Request{
 					Namespace: object.Namespace, Name: object.Name, Message: object.Spec.Message,
 				}})
 			}
 		}
 	}
-	for _, r := range slices.Clone(d.requests) {
-		if err := d.take(ctx, r); err != nil {
-			return err
+}
+
+// strayRequests answers the CommitRequests that name no target. A tick does that, which knows every target.
+func (f *Function) strayRequests(ctx context.Context, targets []*target) {
+	if f.cfg.TargetsFile != "" {
+		return
+	}
+	objects, err := f.cluster.PendingCommitRequests(ctx)
+	if err != nil {
+		f.log.Warn("CommitRequests cannot be read", "error", err)
+	}
+	for _, object := range objects {
+		if slices.ContainsFunc(targets, func(t *target) bool { return t.spec.Name == object.Spec.TargetRef.Name }) {
+			continue
+		}
+		err := f.cluster.ReportCommitRequest(ctx, &object, kube.CommitOutcome{
+			Reason: kube.ReasonTargetNotFound, Message: "there is no valid GitTarget " + object.Spec.TargetRef.Name,
+		})
+		if err != nil {
+			f.log.Warn("the status of a CommitRequest cannot be written", "error", err)
 		}
 	}
-	return nil
 }
 
 // take decides one request if that is possible now.
 func (d *drain) take(ctx context.Context, r *request) error {
-	if r.tagged || !r.target.allCaughtUp() {
+	if r.tagged || !r.target.allCaughtUp() || d.now().Sub(r.known) < arrival && !d.listen.IsZero() {
 		return nil
+	}
+	var err error
+	if r.author == "" {
+		if r.author, err = d.requester(ctx, r); err != nil {
+			return err
+		}
 	}
 	sha, err := d.store.LastCommit(ctx, d.branch.id, r.key())
 	if err != nil {
@@ -87,11 +123,6 @@ func (d *drain) take(ctx context.Context, r *request) error {
 	}
 	if sha != "" { // pushed by a drain that could not say so any more
 		return d.answer(ctx, r, kube.CommitOutcome{Reason: kube.ReasonPushed, Message: "pushed", SHA: sha, Author: r.author})
-	}
-	if r.author == "" {
-		if r.author, err = d.requester(ctx, r); err != nil {
-			return err
-		}
 	}
 	if r.author == "" {
 		if d.now().Sub(r.object.CreationTimestamp.Time) > r.target.grace {
@@ -223,6 +254,10 @@ func (d *drain) answer(ctx context.Context, r *request, outcome kube.CommitOutco
 }
 
 func (d *drain) say(ctx context.Context, r *request, outcome kube.CommitOutcome) error {
+	if r.said == outcome {
+		return nil
+	}
+	r.said = outcome
 	if err := d.cluster.ReportCommitRequest(ctx, &r.object, outcome); err != nil {
 		d.log.Warn("the status of a CommitRequest cannot be written", "target", r.target.spec.Name, "error", err)
 	}

@@ -3,13 +3,18 @@ package watchcommit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
 	"github.com/tidemark-dev/tidemark/shared/queue"
 )
 
-// maxSettles is how often the branch may move while its intents are settled.
-const maxSettles = 8
+const (
+	// maxSettles is how often the branch may move while its intents are settled.
+	maxSettles = 8
+	// intentLife is longer than any push takes, all its repetitions included: a drain ends with its request.
+	intentLife = time.Hour
+)
 
 var errRestless = errors.New("the branch moves faster than its intents can be settled")
 
@@ -20,7 +25,7 @@ func (d *drain) settle(ctx context.Context, tip gitcommit.Tip) (gitcommit.Tip, e
 	for range maxSettles {
 		intents, err := d.store.Intents(ctx, d.branch.id)
 		if err != nil || len(intents) == 0 {
-			return tip, err
+			return tip, ofStore(err)
 		}
 		fresh, err := d.branch.repo.Tip(ctx, d.branch.name)
 		if err != nil {
@@ -48,15 +53,15 @@ func (d *drain) settleOne(ctx context.Context, tip gitcommit.Tip, intent queue.I
 	case landed:
 		d.measures.settles.WithLabelValues("landed").Inc()
 		if err := d.store.RememberCommits(ctx, d.branch.id, intent.Commits); err != nil {
-			return err
+			return ofStore(err)
 		}
 		if _, err := d.store.Pass(ctx, intent.Moves); err != nil {
-			return err
+			return ofStore(err)
 		}
-	case tip.ID == old:
+	case tip.ID == old && d.now().Sub(intent.At) < intentLife:
 		return nil // it may still land: whoever stored it may be about to push
 	default:
 		d.measures.settles.WithLabelValues("dropped").Inc()
 	}
-	return d.store.DropIntents(ctx, d.branch.id, intent.New)
+	return ofStore(d.store.DropIntents(ctx, d.branch.id, intent.New))
 }

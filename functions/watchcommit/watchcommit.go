@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
+	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/queue"
@@ -117,6 +118,9 @@ func (f *Function) Drain(ctx context.Context, wake Wake) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if wake.Tick {
+		f.strayRequests(ctx, targets)
+	}
 	all := slices.DeleteFunc(branches(targets), func(b *branch) bool { return !wake.wakes(b) })
 	for _, t := range targets {
 		if t.branch == nil {
@@ -190,7 +194,13 @@ func (f *Function) targets(ctx context.Context) ([]*target, error) {
 	}
 	var out []*target
 	for _, spec := range good {
-		out = append(out, f.newTarget(spec, string(cluster)))
+		t := f.newTarget(spec, string(cluster))
+		if err := history.CheckMessage(spec.Spec.Commit.Message); err != nil {
+			t.problem = &kube.Problem{Reason: kube.ReasonInvalidSpec, Message: "spec.commit.message: " + err.Error()}
+			f.report(ctx, t)
+			continue
+		}
+		out = append(out, t)
 	}
 	return out, nil
 }

@@ -20,6 +20,7 @@ var ErrLeaseLost = errors.New("a later drain has taken over the branch")
 // Intent is what a drain is about to do, stored before it pushes. Whoever finds New on the branch knows
 // that the push happened and moves the cursors; whoever finds the branch moved on without it drops it.
 type Intent struct {
+	At    time.Time    `json:"at"`
 	Old   string       `json:"old,omitempty"` // the tip it builds on; empty: the branch did not exist
 	New   string       `json:"new"`           // the commit it pushes
 	Moves []CursorMove `json:"moves"`
