@@ -35,7 +35,7 @@ type change struct {
 	dying bool
 
 	seenAt   time.Time
-	sighting attribution.Sighting
+	sighting *attribution.Sighting
 	// nothing says that the file cannot differ from what is in git: the content is what was passed before.
 	nothing bool
 	// settled says that the author is known, or that the grace is over.
@@ -82,10 +82,10 @@ func (c *change) after(before queue.Object) queue.Object {
 		previous = &trace
 	}
 	if c.object != nil {
-		c.sighting = attribution.Observe(string(c.event), c.object.Object, previous)
+		c.sighting = c.shard.observer.SeeAfter(previous, string(c.event), c.object.Object)
 		c.object = nil
 	} else {
-		c.sighting = attribution.Sighting{Type: string(c.event), Namespace: c.ns, Name: c.name, UID: c.uid, ResourceVersion: c.rv, Previous: previous}
+		c.sighting = &attribution.Sighting{Type: string(c.event), Namespace: c.ns, Name: c.name, UID: c.uid, ResourceVersion: c.rv, Previous: previous}
 	}
 	now := queue.Object{RV: c.rv, Blob: c.blob.String(), Trace: c.sighting.Trace().String()}
 	if c.dying {
@@ -105,7 +105,7 @@ func (c *change) after(before queue.Object) queue.Object {
 func (c *change) query() queue.AuthorQuery {
 	return queue.AuthorQuery{
 		AuditRoute: c.shard.target.spec.Spec.AuditRoute, GVR: c.shard.key.GVR, UID: types.UID(c.uid), RV: c.rv,
-		ExactCapable: c.event != watch.Deleted, Sighting: &c.sighting,
+		ExactCapable: c.event != watch.Deleted, Sighting: c.sighting,
 	}
 }
 
@@ -149,7 +149,9 @@ type shard struct {
 	replay *replay
 	// objects are the newest versions that were seen in this drain, by uid.
 	objects map[string]queue.Object
-	bytes   int // of contents in pending
+	// observer follows the shard's events for the sake of their authors.
+	observer *attribution.Observer
+	bytes    int // of contents in pending
 }
 
 // path is the file of an object.

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/tidemark-dev/tidemark/shared/attribution"
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
 	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/kube"
@@ -76,8 +75,7 @@ func (r *replay) add(object *unstructured.Unstructured) {
 		uid: string(object.GetUID()), rv: object.GetResourceVersion(), ns: object.GetNamespace(), name: object.GetName(),
 		dying: object.GetDeletionTimestamp() != nil,
 	}
-	sighting := attribution.Observe(attribution.Added, object.Object, nil)
-	m.trace = sighting.Trace().String()
+	m.trace = r.shard.observer.Initial(object.Object).Trace().String()
 	path := r.shard.path(m.ns, m.name)
 	if !m.dying {
 		content, err := manifest.Render(object.Object)

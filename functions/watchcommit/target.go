@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/shared/attribution"
 	"github.com/tidemark-dev/tidemark/shared/gitauth"
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
 	"github.com/tidemark-dev/tidemark/shared/giturl"
@@ -187,6 +188,7 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 	}
 	var all []*shard
 	var keys []queue.Shard
+	family := attribution.NewFamily()
 	for _, t := range b.targets {
 		var shards []kube.Shard
 		shards, t.missing = t.spec.Shards(served, missing)
@@ -194,7 +196,10 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 		for _, sh := range shards {
 			key := queue.Shard{TargetUID: string(t.spec.UID), GVR: sh.Resource.GroupVersionResource, Namespace: sh.Namespace}
 			purposes[key] = t.purpose(sh)
-			t.shards = append(t.shards, &shard{target: t, kube: sh, key: key, objects: map[string]queue.Object{}})
+			t.shards = append(t.shards, &shard{
+				target: t, kube: sh, key: key, objects: map[string]queue.Object{},
+				observer: attribution.NewObserver(attribution.GroupResource(key.GVR.Group, key.GVR.Resource), family),
+			})
 			keys = append(keys, key)
 		}
 		all = append(all, t.shards...)

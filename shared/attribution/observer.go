@@ -29,22 +29,36 @@ func (o *Observer) Forget() {
 }
 
 // Initial takes an object that the watch found in place, or that a list returned.
-func (o *Observer) Initial(object map[string]any) {
+func (o *Observer) Initial(object map[string]any) *Sighting {
 	s := Observe(Added, object, nil)
 	o.family.Note(o.resource, &s)
 	o.traces[s.UID] = s.Trace()
 	if t := s.knownTime(); t.After(o.after) {
 		o.after = t
 	}
+	return &s
 }
 
 // See takes the next event. Events come in the order of their versions. The Sighting's Before may still
 // move down as later events come in.
 func (o *Observer) See(eventType string, object map[string]any) *Sighting {
-	s := Observe(eventType, object, nil)
-	if t, known := o.traces[s.UID]; known {
-		s.Previous = &t
+	var previous *Trace
+	uid := text(metadata(object), "uid")
+	if t, known := o.traces[uid]; known {
+		previous = &t
 	}
+	s := o.SeeAfter(previous, eventType, object)
+	if eventType == Deleted {
+		delete(o.traces, uid)
+	} else {
+		o.traces[uid] = s.Trace()
+	}
+	return s
+}
+
+// SeeAfter is See for a caller that remembers the traces itself. previous is nil when it is not known.
+func (o *Observer) SeeAfter(previous *Trace, eventType string, object map[string]any) *Sighting {
+	s := Observe(eventType, object, previous)
 	o.family.Note(o.resource, &s)
 	s.After = o.after
 	at := s.knownTime()
@@ -62,11 +76,6 @@ func (o *Observer) See(eventType string, object map[string]any) *Sighting {
 		}
 	}
 	o.sightings = append(o.sightings, &s)
-	if eventType == Deleted {
-		delete(o.traces, s.UID)
-	} else {
-		o.traces[s.UID] = s.Trace()
-	}
 	return &s
 }
 

@@ -19,6 +19,8 @@ type Record struct {
 	// final deletion the two that ended last, else the two that were received first. Absent when only
 	// Author claims, with this one request.
 	Claims []Claim `json:"claims,omitempty"`
+	// Write is the best Record of a write, where Record itself is a delete that repeats its version.
+	Write *Record `json:"write,omitempty"`
 }
 
 // Claim is one person's request for what a Record is about.

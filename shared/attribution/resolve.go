@@ -95,6 +95,9 @@ func (j *judge) mayStepDeletion() bool {
 // version judges the records that hold the very version.
 func (j *judge) version() (Resolution, bool) {
 	r := j.Exact
+	if r != nil && r.removes() && r.Write != nil {
+		r = r.Write // the deletion began before this version, so the delete repeats it
+	}
 	if v := j.Version; v != nil && v.Name == j.seen.Name && v.Namespace == j.seen.Namespace {
 		switch {
 		case r == nil:
@@ -113,7 +116,7 @@ func (j *judge) version() (Resolution, bool) {
 	case r.removes() || !j.fits(r):
 		return nobody(WhyMismatch), true
 	}
-	out := Resolution{Fact: r.Fact, Result: classify(r, r == j.Exact), Provisional: !r.Proven}
+	out := Resolution{Fact: r.Fact, Result: classify(r, r != j.Version), Provisional: !r.Proven}
 	if out.Result == Weak {
 		out.Fact.Tier = TierVersion
 	}

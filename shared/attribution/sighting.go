@@ -121,7 +121,7 @@ func (s *Sighting) touched() time.Time {
 // Observe reads a watch event's object, as decoded from JSON. previous is the Trace of the version that
 // the watch delivered of the same uid just before, or nil.
 func Observe(eventType string, object map[string]any, previous *Trace) Sighting {
-	meta, _ := object["metadata"].(map[string]any)
+	meta := metadata(object)
 	s := Sighting{
 		Type:            eventType,
 		Namespace:       text(meta, "namespace"),
@@ -245,6 +245,11 @@ func countFields(set map[string]any) int {
 		}
 	}
 	return n
+}
+
+func metadata(object map[string]any) map[string]any {
+	meta, _ := object["metadata"].(map[string]any)
+	return meta
 }
 
 func text(m map[string]any, key string) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// claimVersion and keepLast keep a Record's JSON as Go wrote it and only ever change its tail, claims.
+// claimVersion and keepLast keep a Record's JSON as Go wrote it and only ever change its tail, claims and write.
 // They compare instants, as text of one width: the stamps of Go's JSON have their zeros trimmed.
 // An unknown stamp is "".
 const factPrelude = `
@@ -25,18 +25,18 @@ local function read(value)
   local ok, record = pcall(cjson.decode, value)
   if ok and type(record) == 'table' and type(record.author) == 'string' and record.author ~= '' then return record end
 end
-local function write(value, claims)
+-- The Record's JSON with other claims; what is stored has nothing behind them.
+local function with(value, claims)
   local tail = string.find(value, ',"claims":[', 1, true)
   if tail then value = string.sub(value, 1, tail - 1) .. '}' end
-  if #claims > 0 then
-    local parts = {}
-    for i, c in ipairs(claims) do
-      parts[i] = '{"author":' .. cjson.encode(c.author) .. ',"' .. c.what .. '":"' .. c.at .. '"}'
-    end
-    value = string.sub(value, 1, -2) .. ',"claims":[' .. table.concat(parts, ',') .. ']}'
+  if #claims == 0 then return value end
+  local parts = {}
+  for i, c in ipairs(claims) do
+    parts[i] = '{"author":' .. cjson.encode(c.author) .. ',"' .. c.what .. '":"' .. c.at .. '"}'
   end
-  redis.call('SET', KEYS[1], value, 'PX', ARGV[2])
+  return string.sub(value, 1, -2) .. ',"claims":[' .. table.concat(parts, ',') .. ']}'
 end
+local function store(value) redis.call('SET', KEYS[1], value, 'PX', ARGV[2]) end
 -- The best claims of at most two people. better(x, y) tells whether x is to be kept rather than y.
 local function merge(record, own, new, better)
   local claims = {own}
@@ -71,32 +71,51 @@ local function later(x, y) return x ~= '' and (y == '' or x > y) end
 
 // claimVersion files a Record under the version it claims. The earliest stageTimestamp keeps the version,
 // as a request that changed nothing repeats it later; with equal stamps what is there stays. For a version
-// that carries a deletionTimestamp a delete goes before other verbs. An earlier request of somebody else
-// is kept as a claim, whatever the order of arrival.
+// that carries a deletionTimestamp a delete goes before other verbs; the best of those stays with it, as
+// write, since a delete of an object that is going already changes nothing. An earlier request of somebody
+// else is kept as a claim, whatever the order of arrival.
 //
 // KEYS[1] the exact key or the rv key
 // ARGV[1] the Record's JSON, [2] TTL in ms, [3] "1" for a delete of a version with a deletionTimestamp,
 // [4] stage, [5] received: instants of one width or "", [6] author
 // returns 1 when the Record is now the stored one, 0 when another stays
 const claimVersionSource = factPrelude + `
-local stored = redis.call('GET', KEYS[1])
-local old = read(stored)
-if not old then write(ARGV[1], {}); return 1 end
+local function split(value)
+  local at = value and string.find(value, ',"write":{', 1, true)
+  if not at then return value end
+  return string.sub(value, 1, at - 1) .. '}', string.sub(value, at + 9, -2)
+end
+local function join(value, write)
+  if not write then return value end
+  return string.sub(value, 1, -2) .. ',"write":' .. write .. '}'
+end
+-- The Record's JSON after the newcomer, whether that is other than before, and whether it is the newcomer's.
+local function contend(value, record)
+  local stage = instant(record.stageTimestamp)
+  local received = instant(record.received)
+  if received == '' then received = stage end
+  local claims, changed = merge(record, {author = record.author, what = 'received', at = received},
+    {author = ARGV[6], what = 'received', at = ARGV[5]}, earlier)
+  if earlier(ARGV[4], stage) then return with(ARGV[1], needed(claims, ARGV[6], ARGV[5])), true, true end
+  return with(value, needed(claims, record.author, received)), changed, false
+end
+local top, write = split(redis.call('GET', KEYS[1]))
+local old = read(top)
+if not old then store(ARGV[1]); return 1 end
 local rank = 0
 if type(old.verb) == 'string' and string.lower(old.verb) == 'delete' and (old.deleting == true or old.deletion == nil) then rank = 1 end
 local newrank = tonumber(ARGV[3])
-if newrank < rank then return 0 end
-if newrank > rank then write(ARGV[1], {}); return 1 end
-local stage = instant(old.stageTimestamp)
-local received = instant(old.received)
-if received == '' then received = stage end
-local claims, changed = merge(old, {author = old.author, what = 'received', at = received},
-  {author = ARGV[6], what = 'received', at = ARGV[5]}, earlier)
-if earlier(ARGV[4], stage) then
-  write(ARGV[1], needed(claims, ARGV[6], ARGV[5]))
-  return 1
+if newrank > rank then store(join(ARGV[1], top)); return 1 end
+local value, changed, won
+if newrank == rank then
+  value, changed, won = contend(top, old)
+  if changed then store(join(value, write)) end
+  return won and 1 or 0
 end
-if changed then write(stored, needed(claims, old.author, received)) end
+local other = read(write)
+if not other then store(join(top, ARGV[1])); return 0 end
+value, changed = contend(write, other)
+if changed then store(join(top, value)) end
 return 0`
 
 // keepLast files a Record as the last of its object: the newest write by stageTimestamp or, before any
@@ -110,7 +129,7 @@ return 0`
 const keepLastSource = factPrelude + `
 local stored = redis.call('GET', KEYS[1])
 local old = read(stored)
-if not old then write(ARGV[1], {}); return 1 end
+if not old then store(ARGV[1]); return 1 end
 local rank = 0
 local verb = type(old.verb) == 'string' and string.lower(old.verb) or ''
 if old.deletion == 'final' then rank = 2
@@ -118,11 +137,11 @@ elseif old.deletion == 'started' or verb == 'deletecollection' then rank = 1
 elseif verb == 'delete' then rank = (type(old.resourceVersion) == 'string' and old.resourceVersion ~= '') and 1 or 2 end
 local newrank = tonumber(ARGV[3])
 if newrank < rank then return 0 end
-if newrank > rank then write(ARGV[1], {}); return 1 end
+if newrank > rank then store(ARGV[1]); return 1 end
 local stage = instant(old.stageTimestamp)
 if rank == 0 then
   if later(stage, ARGV[4]) then return 0 end
-  write(ARGV[1], {})
+  store(ARGV[1])
   return 1
 end
 local received = instant(old.received)
@@ -139,10 +158,10 @@ else
 end
 local claims, changed = merge(old, own, new, better)
 if wins then
-  write(ARGV[1], needed(claims, new.author, new.at))
+  store(with(ARGV[1], needed(claims, new.author, new.at)))
   return 1
 end
-if changed then write(stored, needed(claims, own.author, own.at)) end
+if changed then store(with(stored, needed(claims, own.author, own.at))) end
 return 0`
 
 // keepRequest files a Request among those of the same name or collection. The newest are kept.
