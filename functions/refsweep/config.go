@@ -20,6 +20,7 @@ import (
 // Config is what refsweep is told from outside.
 type Config struct {
 	queue.RedisEnv
+	kube.Env
 	Fleet          string          `envconfig:"SWEEP_FLEET" default:"default" desc:"name of the set of sources; two functions that share a Redis and sweep different sources need two names"`
 	Namespace      string          `envconfig:"SWEEP_NAMESPACE" desc:"namespace of the GitRepository objects; empty: all"`
 	Selector       string          `envconfig:"SWEEP_SELECTOR" desc:"label selector for the GitRepository objects; empty: all"`
@@ -32,7 +33,6 @@ type Config struct {
 	Annotate       bool            `envconfig:"SWEEP_ANNOTATE" default:"false" desc:"ask Flux to reconcile a GitRepository that moved, with the annotation reconcile.fluxcd.io/requestedAt"`
 	Sink           string          `envconfig:"K_SINK" desc:"URL that CloudEvents about moves are posted to; Knative's SinkBinding sets it"`
 	Overrides      ceOverrides     `envconfig:"K_CE_OVERRIDES" desc:"JSON with extensions for the CloudEvents; Knative's SinkBinding sets it"`
-	Kubeconfig     string          `envconfig:"KUBECONFIG" desc:"kubeconfig file; empty: the pod's service account"`
 	ReadToken      settings.Secret `envconfig:"READ_TOKEN" desc:"Bearer token for /observations, /metrics and the names in a tick's answer, where they are public"`
 }
 
@@ -106,7 +106,7 @@ func FromConfig(cfg Config, store *queue.RedisStore, tel *telemetry.Telemetry) (
 		}
 		deps.Targets, deps.Secrets = FileTargets(cfg.TargetsFile), DirSecrets(cfg.SecretsDir)
 	} else {
-		config, err := kube.LoadConfig(cfg.Kubeconfig)
+		config, err := cfg.Env.Config()
 		if err != nil {
 			return nil, err
 		}

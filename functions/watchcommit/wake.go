@@ -18,16 +18,23 @@ type Wake struct {
 	Namespace string
 }
 
-// apiServerEvents begins the types of the CloudEvents that Knative's ApiServerSource sends.
-const apiServerEvents = "dev.knative.apiserver."
+// Types of CloudEvents: what Knative's ApiServerSource sends begins with the first, PingSource sends the second.
+const (
+	apiServerEvents = "dev.knative.apiserver."
+	pingEvent       = "dev.knative.sources.ping"
+)
 
-// readWake reads a request. Only a CloudEvent about a resource is a wake for a change; everything else is a tick. An
-// event is never more than a hint, so one that is not understood concerns everything.
+// readWake reads a request. A CloudEvent is a wake for a change, unless it is a PingSource's; everything else is a tick.
+// An event is never more than a hint, so one that is not understood concerns everything.
 func readWake(r *http.Request) Wake {
-	if !strings.HasPrefix(r.Header.Get("Ce-Type"), apiServerEvents) {
+	switch kind := r.Header.Get("Ce-Type"); {
+	case kind == "" || kind == pingEvent:
 		return Wake{Tick: true}
+	case strings.HasPrefix(kind, apiServerEvents):
+		return readSubject(r.Header.Get("Ce-Subject"))
+	default:
+		return Wake{}
 	}
-	return readSubject(r.Header.Get("Ce-Subject"))
 }
 
 // readSubject reads /apis/[GROUP/]VERSION/[namespaces/NAMESPACE/]RESOURCE/NAME, the subject of an ApiServerSource event.

@@ -245,7 +245,7 @@ func TestOneBadRecordOfAQueueBatch(t *testing.T) {
 	if want := `{"batchItemFailures":[{"itemIdentifier":"059f36b4-87a3-44ab-83d2-661975970002"}]}`; err != nil || string(got) != want {
 		t.Errorf("got %s (%v), want %s", got, err, want)
 	}
-	if len(f.calls) != 3 || f.calls[0].CE != "dev.knative.apiserver.ref.update" || f.calls[0].Name != "prices" || !f.calls[0].Trusted || f.calls[2].ContentType != "text/plain; charset=utf-8" {
+	if len(f.calls) != 3 || f.calls[0].CE != "dev.knative.apiserver.ref.update" || f.calls[0].Name != "prices" || !f.calls[0].Trusted || f.calls[2].ContentType != "text/plain; charset=utf-8" || f.calls[2].CE != queueMessage {
 		t.Errorf("seen: %+v", f.calls)
 	}
 	if !strings.Contains(logs.String(), "059f36b4-87a3-44ab-83d2-661975970003") {

@@ -85,12 +85,23 @@ func (a *Adapter) serve(r *http.Request) (out *answer) {
 
 // post sends an event that the platform authenticated to the function.
 func (a *Adapter) post(ctx context.Context, path string, body []byte) *answer {
+	return a.postWith(ctx, path, body, nil)
+}
+
+// postWith is post with more headers.
+func (a *Adapter) postWith(ctx context.Context, path string, body []byte, header map[string]string) *answer {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Path: path}, RequestURI: path, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {contentType(body)}}, Body: readCloser{bytes.NewReader(body)}, ContentLength: int64(len(body)),
 	}).WithContext(host.WithTrust(ctx))
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
 	return a.serve(r)
 }
+
+// cloudEvent is the media type of a structured CloudEvent.
+const cloudEvent = "application/cloudevents+json"
 
 // contentType tells a structured CloudEvent from other payloads.
 func contentType(body []byte) string {
@@ -99,7 +110,7 @@ func contentType(body []byte) string {
 	}
 	switch {
 	case json.Unmarshal(body, &ce) == nil && ce.SpecVersion != "":
-		return "application/cloudevents+json"
+		return cloudEvent
 	case json.Valid(body):
 		return "application/json"
 	case utf8.Valid(body):

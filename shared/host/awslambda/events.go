@@ -14,12 +14,16 @@ import (
 // maxLogsBytes bounds the unpacked data of one CloudWatch Logs batch, which is about 1 MB packed.
 const maxLogsBytes = 64 << 20
 
+// queueMessage is the type of the CloudEvent that a record of SQS becomes when it holds none.
+const queueMessage = "com.amazonaws.sqs.message"
+
 // serveQueue posts every record of an SQS batch and names those that a retry can mend.
 func (a *Adapter) serveQueue(ctx context.Context, raw []byte) ([]byte, error) {
 	var batch struct {
 		Records []struct {
 			MessageID string `json:"messageId"`
 			Body      string `json:"body"`
+			Queue     string `json:"eventSourceARN"`
 		} `json:"Records"`
 	}
 	if err := json.Unmarshal(raw, &batch); err != nil {
@@ -32,7 +36,11 @@ func (a *Adapter) serveQueue(ctx context.Context, raw []byte) ([]byte, error) {
 		BatchItemFailures []failure `json:"batchItemFailures"`
 	}{BatchItemFailures: []failure{}} // null would mean that the whole batch failed
 	for _, record := range batch.Records {
-		answer := a.post(ctx, a.cfg.EventPath, []byte(record.Body))
+		body, header := []byte(record.Body), map[string]string(nil)
+		if contentType(body) != cloudEvent { // a message is an event and no tick, so that a function does not take its time
+			header = map[string]string{"Ce-Specversion": "1.0", "Ce-Type": queueMessage, "Ce-Id": record.MessageID, "Ce-Source": record.Queue}
+		}
+		answer := a.postWith(ctx, a.cfg.EventPath, body, header)
 		switch {
 		case answer.retryable():
 			a.log.Warn("queue record failed, will come again", "message", record.MessageID, "status", answer.status)
