@@ -269,3 +269,18 @@ func TestLandHasNothingToDo(t *testing.T) {
 		t.Errorf("the branch moved to %s though nothing changed", got)
 	}
 }
+
+// TestAFailingCacheIsAskedOnce: each question to a store that hangs would cost its whole deadline.
+func TestAFailingCacheIsAskedOnce(t *testing.T) {
+	server := gittest.NewServer(t)
+	repo := server.Repository("cfg.git")
+	repo.Commit("main", "first", map[string]string{"a/b/c": "1\n"})
+	m := newMemory()
+	m.down = true
+	var told []error
+	r := open(t, repo, gitcommit.Options{Cache: m, Forgetful: func(err error) { told = append(told, err) }})
+	landing(t, r, "m", "a/b/d", "1\n")
+	if m.gets != 1 || len(told) != 1 || !errors.Is(told[0], errDown) {
+		t.Errorf("the cache was asked %d times and %v was told, want once", m.gets, told)
+	}
+}

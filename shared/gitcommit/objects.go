@@ -83,10 +83,12 @@ func (r *Repository) objects(ctx context.Context, at ObjectID, ids []ObjectID, d
 func (r *Repository) fromMemory(ids []ObjectID, out map[ObjectID]gitobject.Object) (missing []ObjectID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	asked := make(map[ObjectID]bool, len(ids))
 	for _, id := range ids {
 		if o, found := r.known[id]; found {
 			out[id] = o
-		} else if _, asked := out[id]; !asked && !slices.Contains(missing, id) {
+		} else if !asked[id] {
+			asked[id] = true
 			missing = append(missing, id)
 		}
 	}
@@ -94,7 +96,7 @@ func (r *Repository) fromMemory(ids []ObjectID, out map[ObjectID]gitobject.Objec
 }
 
 func (r *Repository) fromCache(ctx context.Context, ids []ObjectID, out map[ObjectID]gitobject.Object) (missing []ObjectID) {
-	if r.options.Cache == nil || r.distrust.Load() || len(ids) == 0 {
+	if r.options.Cache == nil || r.distrust.Load() || r.silent.Load() || len(ids) == 0 {
 		return ids
 	}
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
@@ -105,6 +107,7 @@ func (r *Repository) fromCache(ctx context.Context, ids []ObjectID, out map[Obje
 	}
 	values, err := r.options.Cache.Get(ctx, r.name, names)
 	if err != nil {
+		r.silent.Store(true)
 		r.forgetful(err)
 		return ids
 	}
@@ -128,7 +131,7 @@ func (r *Repository) fromCache(ctx context.Context, ids []ObjectID, out map[Obje
 }
 
 func (r *Repository) toCache(ctx context.Context, objects map[ObjectID]gitobject.Object) {
-	if r.options.Cache == nil || len(objects) == 0 {
+	if r.options.Cache == nil || r.silent.Load() || len(objects) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
@@ -140,6 +143,7 @@ func (r *Repository) toCache(ctx context.Context, objects map[ObjectID]gitobject
 		}
 	}
 	if err := r.options.Cache.Put(ctx, r.name, values); err != nil {
+		r.silent.Store(true)
 		r.forgetful(err)
 	}
 }

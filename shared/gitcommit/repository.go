@@ -49,6 +49,7 @@ type Repository struct {
 	pool        *gitwire.Pool
 
 	distrust atomic.Bool // the server lacks something the cache had: read nothing from it
+	silent   atomic.Bool // the cache failed: each further wait for it would be one too many
 	ability  atomic.Int32
 
 	mu      sync.Mutex
