@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
 	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay/verdict"
@@ -45,7 +46,7 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 			}
 		}
 		if !playing && s.clock.Now() >= s.session.End() && deadline.IsZero() {
-			deadline = time.Now().Add(grace + 15*time.Second)
+			deadline = time.Now().Add(s.grace + 15*time.Second)
 		}
 		entries, err := s.log(ctx)
 		if err != nil {
@@ -145,7 +146,9 @@ func (p *progress) upTo(now time.Duration, entries []verdict.Entry) {
 func (s *stage) printHistory(ctx context.Context) error {
 	args := []string{"--no-pager", "log", "--first-parent", "--date=iso", "--format=commit %h%nAuthor: %an <%ae>, %ad%nCommit: %cn <%ce>%n%n    %s%n%n%w(0,4,4)%(trailers:only)", branch}
 	fmt.Printf("\n$ git log --first-parent %s\n\n", branch)
-	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", s.repository}, args...)...).Output()
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", s.repository}, args...)...)
+	cmd.Env = append(os.Environ(), backend.Environment()...)
+	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("git log: %w", err)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -26,7 +28,6 @@ const (
 	path   = "cluster" // the target's folder in the repository
 	route  = "demo"
 	token  = "demo-token"
-	grace  = 8 * time.Second
 )
 
 // stage is everything around the program: its cluster, its repository, its settings.
@@ -37,6 +38,7 @@ type stage struct {
 	expected  *verdict.Expectation
 	resources []schema.GroupResource
 	speed     float64
+	grace     time.Duration // of real time
 	program   string
 
 	dir           string
@@ -59,6 +61,8 @@ func newStage(session *replay.Session, o options) (*stage, error) {
 	s.api = replay.NewServer(session, s.clock)
 	s.clock.Set(session.Begin())
 	s.speed = max(1, session.End().Seconds()/o.within.Seconds())
+	// An operator sets the grace above the API server's batch wait. Time is compressed, the way to the store is not.
+	s.grace = min(max(8*time.Second, time.Duration(float64(lateness(session))/s.speed)+5*time.Second), 60*time.Second)
 	for _, w := range session.Watches {
 		gr := w.GroupResource()
 		if (o.all || !slices.Contains(controlled, gr.String())) && gr.Resource != "commitrequests" {
@@ -93,6 +97,36 @@ func newStage(session *replay.Session, o options) (*stage, error) {
 	}
 	s.sinkURL, err = s.serve(s.fleet)
 	return s, err
+}
+
+// lateness is how much longer the slowest event of the audit stream was on its way than the quickest.
+func lateness(session *replay.Session) time.Duration {
+	first := map[string]time.Duration{} // by audit id: from the API server's stamp to the arrival, but for a constant
+	for _, post := range session.Audit {
+		var list struct {
+			Items []struct {
+				AuditID        string    `json:"auditID"`
+				StageTimestamp time.Time `json:"stageTimestamp"`
+			} `json:"items"`
+		}
+		if json.Unmarshal(post.Body, &list) != nil {
+			continue // a damaged batch brings nothing
+		}
+		for _, item := range list.Items {
+			if item.StageTimestamp.IsZero() {
+				continue
+			}
+			way := post.At - time.Duration(item.StageTimestamp.UnixMilli())*time.Millisecond
+			if before, known := first[item.AuditID]; !known || way < before {
+				first[item.AuditID] = way
+			}
+		}
+	}
+	if len(first) == 0 {
+		return 0
+	}
+	ways := slices.Sorted(maps.Values(first))
+	return ways[len(ways)-1] - ways[0]
 }
 
 // serve listens on a free port of this machine.
@@ -134,7 +168,7 @@ func (s *stage) start(ctx context.Context) error {
 		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit,refsweep",
 		"KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE=" + filepath.Join(s.dir, "targets.yaml"),
 		"AUDIT_TOKENS=" + route + "=" + token, "ADMISSION_TOKEN=" + token,
-		"ATTRIBUTION_GRACE=" + grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
+		"ATTRIBUTION_GRACE=" + s.grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
 		"SWEEP_TARGETS_FILE=" + filepath.Join(s.dir, "fleet.yaml"), "SWEEP_EVERY=1s", "K_SINK=" + s.sinkURL,
 	}
 	if err := s.process.Start(); err != nil {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
 	"github.com/tidemark-dev/tidemark/shared/history"
 )
 
@@ -43,6 +45,7 @@ func Log(ctx context.Context, dir, branch string) ([]Entry, error) {
 
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
+	cmd.Env = append(os.Environ(), backend.Environment()...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
