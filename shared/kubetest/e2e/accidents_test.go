@@ -73,6 +73,7 @@ func TestRestoredBackup(t *testing.T) {
 	before.work(30, 10*time.Millisecond)
 	w.eventually("the first changes are in git", func() bool { return countOf(w.records()) >= len(before.truth.done) && w.settled() })
 	backup := w.cluster.Backup()
+	w.watch.tick() // the API server has forgotten what was before the backup
 	lost := newCrowd(w)
 	lost.next = 1000
 	lost.work(30, 10*time.Millisecond)

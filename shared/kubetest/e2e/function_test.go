@@ -168,30 +168,3 @@ func (f *function) tick() string {
 	}
 	return answer
 }
-
-// metric is the sum of a metric's samples.
-func (f *function) metric(name string) float64 {
-	f.t.Helper()
-	resp, err := http.Get(f.url + "/metrics")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	sum := 0.0
-	for line := range strings.Lines(string(raw)) {
-		rest, ok := strings.CutPrefix(line, name)
-		if !ok || rest == "" || rest[0] != ' ' && rest[0] != '{' {
-			continue
-		}
-		at := strings.LastIndexByte(strings.TrimSpace(rest), ' ')
-		var v float64
-		if _, err := fmt.Sscan(strings.TrimSpace(rest)[at+1:], &v); err == nil {
-			sum += v
-		}
-	}
-	return sum
-}

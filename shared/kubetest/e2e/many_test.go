@@ -55,7 +55,7 @@ func TestReplayOfManyObjects(t *testing.T) {
 			if memory > 256<<20 {
 				t.Errorf("%d MiB of memory, want at most 256", memory>>20)
 			}
-			if trips > 100 || requests > 40 {
+			if trips > 100 || requests > 10 {
 				t.Errorf("%d Redis round trips and %d API requests: their number must not follow the objects", trips, requests)
 			}
 		})

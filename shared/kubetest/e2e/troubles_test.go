@@ -105,9 +105,9 @@ func TestTroubles(t *testing.T) {
 			w.wantTree("clusters/prod", kubetest.Listing{GVR: configMaps, Namespace: "shop"})
 		})
 	}
-	if got := w.condition("Attributed"); !strings.HasPrefix(got, "True FactsArrive") {
-		t.Errorf("at the end Attributed is %q", got)
-	}
+	w.patchTarget(`{"spec":{"attributionGrace":"20s"}}`)
+	change()
+	w.eventually("facts arrive in time", func() bool { return strings.HasPrefix(w.condition("Attributed"), "True FactsArrive") })
 	w.wantNoSecret()
 }
 
