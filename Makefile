@@ -45,7 +45,7 @@ demo: ## Play a recorded cluster and show the history that comes of it; needs Go
 lint: ## Check formatting, vet and lint
 	@out=$$(git ls-files '*.go' | xargs -r gofmt -l); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	GOBIN=$(CURDIR)/$(BIN)/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
-	$(BIN)/tools/golangci-lint run ./...
+	$(BIN)/tools/golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: kube-servers
 kube-servers: ## Build the etcd, kube-apiserver and kube-controller-manager of the tests, where missing
