@@ -10,10 +10,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// claimVersion and keepLast keep a Record's JSON as Go wrote it and only ever change its tail, claims and write.
-// They compare instants, as text of one width: the stamps of Go's JSON have their zeros trimmed.
-// An unknown stamp is "".
-const factPrelude = `
+// fileFactsSource files what a POST proves: many keys in one call on a single server, one key in each call on a
+// Cluster, where the keys are not in one slot. It keeps a Record's JSON as Go wrote it and only ever changes its
+// tail, claims and write. It compares instants, as text of one width: the stamps of Go's JSON have their zeros trimmed. An
+// unknown stamp is "".
+//
+// KEYS[i] the keys to file under
+// ARGV[1] TTL in ms, [2] how many Requests to keep under one key; then five for each key:
+// what to do, a letter and a rank (below); the value; and three more, whose meaning depends on the letter.
+// An empty value stands for that of the key before, with its three more.
+// returns a digit for each key: 1 when the value is now the stored one, 0 when another stays
+//
+// "v" claims a version for a Record. The earliest stageTimestamp keeps the version, as a request that changed
+// nothing repeats it later; with equal stamps what is there stays. For a version that carries a
+// deletionTimestamp a delete goes before other verbs: its rank is 1, all others' 0; the best of those stays with
+// it, as write, since a delete of an object that is going already changes nothing. An earlier request of
+// somebody else is kept as a claim, whatever the order of arrival. Three more: stage, received, author.
+//
+// "l" files a Record as the last of its object: the newest write (rank 0) by stageTimestamp or, before any
+// write, the first delete that started the removal (rank 1) or, before that, the newest one that finished it
+// (rank 2). With equal stamps the newcomer stays, but not among started removals. Three more: stage, received,
+// author.
+//
+// "q" files a Request among those of the same name or collection, of which the newest are kept. Three more: its
+// time in µs, and two that are empty.
+const fileFactsSource = `
+local ttl, kept = ARGV[1], ARGV[2]
 local function instant(s)
   if type(s) ~= 'string' then return '' end
   local head, fraction = string.match(s, '^(%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d)%.?(%d*)Z$')
@@ -36,7 +58,7 @@ local function with(value, claims)
   end
   return string.sub(value, 1, -2) .. ',"claims":[' .. table.concat(parts, ',') .. ']}'
 end
-local function store(value) redis.call('SET', KEYS[1], value, 'PX', ARGV[2]) end
+local function store(key, value) redis.call('SET', key, value, 'PX', ttl) end
 -- The best claims of at most two people. better(x, y) tells whether x is to be kept rather than y.
 local function merge(record, own, new, better)
   local claims = {own}
@@ -67,19 +89,7 @@ local function needed(claims, author, at)
 end
 local function earlier(x, y) return x ~= '' and (y == '' or x < y) end
 local function later(x, y) return x ~= '' and (y == '' or x > y) end
-`
 
-// claimVersion files a Record under the version it claims. The earliest stageTimestamp keeps the version,
-// as a request that changed nothing repeats it later; with equal stamps what is there stays. For a version
-// that carries a deletionTimestamp a delete goes before other verbs; the best of those stays with it, as
-// write, since a delete of an object that is going already changes nothing. An earlier request of somebody
-// else is kept as a claim, whatever the order of arrival.
-//
-// KEYS[1] the exact key or the rv key
-// ARGV[1] the Record's JSON, [2] TTL in ms, [3] "1" for a delete of a version with a deletionTimestamp,
-// [4] stage, [5] received: instants of one width or "", [6] author
-// returns 1 when the Record is now the stored one, 0 when another stays
-const claimVersionSource = factPrelude + `
 local function split(value)
   local at = value and string.find(value, ',"write":{', 1, true)
   if not at then return value end
@@ -90,97 +100,93 @@ local function join(value, write)
   return string.sub(value, 1, -2) .. ',"write":' .. write .. '}'
 end
 -- The Record's JSON after the newcomer, whether that is other than before, and whether it is the newcomer's.
-local function contend(value, record)
+local function contend(value, record, newcomer, newstage, newreceived, author)
   local stage = instant(record.stageTimestamp)
   local received = instant(record.received)
   if received == '' then received = stage end
   local claims, changed = merge(record, {author = record.author, what = 'received', at = received},
-    {author = ARGV[6], what = 'received', at = ARGV[5]}, earlier)
-  if earlier(ARGV[4], stage) then return with(ARGV[1], needed(claims, ARGV[6], ARGV[5])), true, true end
+    {author = author, what = 'received', at = newreceived}, earlier)
+  if earlier(newstage, stage) then return with(newcomer, needed(claims, author, newreceived)), true, true end
   return with(value, needed(claims, record.author, received)), changed, false
 end
-local top, write = split(redis.call('GET', KEYS[1]))
-local old = read(top)
-if not old then store(ARGV[1]); return 1 end
-local rank = 0
-if type(old.verb) == 'string' and string.lower(old.verb) == 'delete' and (old.deleting == true or old.deletion == nil) then rank = 1 end
-local newrank = tonumber(ARGV[3])
-if newrank > rank then store(join(ARGV[1], top)); return 1 end
-local value, changed, won
-if newrank == rank then
-  value, changed, won = contend(top, old)
-  if changed then store(join(value, write)) end
-  return won and 1 or 0
+local function claimVersion(key, newcomer, newrank, newstage, newreceived, author)
+  if redis.call('SET', key, newcomer, 'PX', ttl, 'NX') then return 1 end
+  local top, write = split(redis.call('GET', key))
+  local old = read(top)
+  if not old then store(key, newcomer); return 1 end
+  local rank = 0
+  if type(old.verb) == 'string' and string.lower(old.verb) == 'delete' and (old.deleting == true or old.deletion == nil) then rank = 1 end
+  if newrank > rank then store(key, join(newcomer, top)); return 1 end
+  local value, changed, won
+  if newrank == rank then
+    value, changed, won = contend(top, old, newcomer, newstage, newreceived, author)
+    if changed then store(key, join(value, write)) end
+    return won and 1 or 0
+  end
+  local other = read(write)
+  if not other then store(key, join(top, newcomer)); return 0 end
+  value, changed = contend(write, other, newcomer, newstage, newreceived, author)
+  if changed then store(key, join(top, value)) end
+  return 0
 end
-local other = read(write)
-if not other then store(join(top, ARGV[1])); return 0 end
-value, changed = contend(write, other)
-if changed then store(join(top, value)) end
-return 0`
 
-// keepLast files a Record as the last of its object: the newest write by stageTimestamp or, before any
-// write, the first delete that started the removal or, before that, the newest one that finished it. With
-// equal stamps the newcomer stays, but not among started removals.
-//
-// KEYS[1] the last key
-// ARGV[1] the Record's JSON, [2] TTL in ms, [3] "0" write, "1" removal started, "2" removal finished,
-// [4] stage, [5] received: instants of one width or "", [6] author
-// returns 1 when the Record is now the stored one, 0 when another stays
-const keepLastSource = factPrelude + `
-local stored = redis.call('GET', KEYS[1])
-local old = read(stored)
-if not old then store(ARGV[1]); return 1 end
-local rank = 0
-local verb = type(old.verb) == 'string' and string.lower(old.verb) or ''
-if old.deletion == 'final' then rank = 2
-elseif old.deletion == 'started' or verb == 'deletecollection' then rank = 1
-elseif verb == 'delete' then rank = (type(old.resourceVersion) == 'string' and old.resourceVersion ~= '') and 1 or 2 end
-local newrank = tonumber(ARGV[3])
-if newrank < rank then return 0 end
-if newrank > rank then store(ARGV[1]); return 1 end
-local stage = instant(old.stageTimestamp)
-if rank == 0 then
-  if later(stage, ARGV[4]) then return 0 end
-  store(ARGV[1])
+local function keepLast(key, value, newrank, newstage, newreceived, author)
+  local stored = redis.call('GET', key)
+  local old = read(stored)
+  if not old then store(key, value); return 1 end
+  local rank = 0
+  local verb = type(old.verb) == 'string' and string.lower(old.verb) or ''
+  if old.deletion == 'final' then rank = 2
+  elseif old.deletion == 'started' or verb == 'deletecollection' then rank = 1
+  elseif verb == 'delete' then rank = (type(old.resourceVersion) == 'string' and old.resourceVersion ~= '') and 1 or 2 end
+  if newrank < rank then return 0 end
+  if newrank > rank then store(key, value); return 1 end
+  local stage = instant(old.stageTimestamp)
+  if rank == 0 then
+    if later(stage, newstage) then return 0 end
+    store(key, value)
+    return 1
+  end
+  local received = instant(old.received)
+  if received == '' then received = stage end
+  local wins, own, new, better
+  if rank == 1 then
+    wins, better = earlier(newstage, stage), earlier
+    own = {author = old.author, what = 'received', at = received}
+    new = {author = author, what = 'received', at = newreceived}
+  else
+    wins, better = not later(stage, newstage), later
+    own = {author = old.author, what = 'staged', at = stage}
+    new = {author = author, what = 'staged', at = newstage}
+  end
+  local claims, changed = merge(old, own, new, better)
+  if wins then
+    store(key, with(value, needed(claims, new.author, new.at)))
+    return 1
+  end
+  if changed then store(key, with(stored, needed(claims, own.author, own.at))) end
+  return 0
+end
+
+local function keepRequest(key, value, _, at)
+  redis.call('ZADD', key, at, value)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. string.format('%.0f', tonumber(at) - tonumber(ttl) * 1000))
+  redis.call('ZREMRANGEBYRANK', key, 0, -1 - tonumber(kept))
+  redis.call('PEXPIRE', key, ttl)
   return 1
 end
-local received = instant(old.received)
-if received == '' then received = stage end
-local wins, own, new, better
-if rank == 1 then
-  wins, better = earlier(ARGV[4], stage), earlier
-  own = {author = old.author, what = 'received', at = received}
-  new = {author = ARGV[6], what = 'received', at = ARGV[5]}
-else
-  wins, better = not later(stage, ARGV[4]), later
-  own = {author = old.author, what = 'staged', at = stage}
-  new = {author = ARGV[6], what = 'staged', at = ARGV[4]}
-end
-local claims, changed = merge(old, own, new, better)
-if wins then
-  store(with(ARGV[1], needed(claims, new.author, new.at)))
-  return 1
-end
-if changed then store(with(stored, needed(claims, own.author, own.at))) end
-return 0`
 
-// keepRequest files a Request among those of the same name or collection. The newest are kept.
-//
-// KEYS[1] the name key or the scope key
-// ARGV[1] the Request's JSON, [2] TTL in ms, [3] how many to keep, [4] its time in µs
-// returns 1
-const keepRequestSource = `
-redis.call('ZADD', KEYS[1], ARGV[4], ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', tonumber(ARGV[4]) - tonumber(ARGV[2]) * 1000))
-redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - tonumber(ARGV[3]))
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return 1`
+local file = {v = claimVersion, l = keepLast, q = keepRequest}
+local results = {}
+local value, one, two, three
+for i, key in ipairs(KEYS) do
+  local at = 5 * i - 2
+  if ARGV[at+1] ~= '' then value, one, two, three = ARGV[at+1], ARGV[at+2], ARGV[at+3], ARGV[at+4] end
+  results[i] = file[string.sub(ARGV[at], 1, 1)](key, value, tonumber(string.sub(ARGV[at], 2)), one, two, three)
+end
+return table.concat(results)`
 
-var (
-	keepRequest  = newFactScript(keepRequestSource)
-	claimVersion = newFactScript(claimVersionSource)
-	keepLast     = newFactScript(keepLastSource)
-)
+var fileFacts = newFactScript(fileFactsSource)
 
 type factScript struct{ source, sha string }
 
@@ -189,7 +195,7 @@ func newFactScript(source string) factScript {
 	return factScript{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// prepare makes the scripts known to the servers. On one node it queues their loading ahead of what the
+// prepare makes the script known to the servers. On one node it queues its loading ahead of what the
 // pipeline goes on to say, so it costs no round trip; a Cluster's nodes are asked one by one, once.
 func (l *scriptLoader) prepare(ctx context.Context, client redis.UniversalClient, pipe redis.Pipeliner) error {
 	if l.loaded.Load() {
@@ -197,27 +203,21 @@ func (l *scriptLoader) prepare(ctx context.Context, client redis.UniversalClient
 	}
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
-		loadFactScripts(ctx, pipe)
+		pipe.ScriptLoad(ctx, fileFacts.source)
 		return nil
 	}
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		_, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			loadFactScripts(ctx, pipe)
+			pipe.ScriptLoad(ctx, fileFacts.source)
 			return nil
 		})
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("load scripts: %w", err)
+		return fmt.Errorf("load the script: %w", err)
 	}
 	l.loaded.Store(true)
 	return nil
-}
-
-func loadFactScripts(ctx context.Context, pipe redis.Pipeliner) {
-	for _, script := range []factScript{claimVersion, keepLast, keepRequest} {
-		pipe.ScriptLoad(ctx, script.source)
-	}
 }
 
 func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tidemark-dev/tidemark/shared/attribution"
 )
 
@@ -24,26 +22,28 @@ type factWriter struct {
 	routes []string // to be noted as heard
 }
 
-// factPut is one record for one key. Its strings are ranges of text, which may still move.
+// factPut is one value for one key. Its strings are ranges of text, which may still move.
 type factPut struct {
-	script               *factScript
-	key, value           span
-	stage, received, who span
-	rank                 string
+	what       string // see fileFactsSource, and so are the three more
+	key, value span
+	more       [3]span
 }
 
 type span struct{ from, to int }
 
-// filingCmd is a command whose arguments are set anew for each use.
-type filingCmd struct {
-	cmd  *redis.Cmd
-	args []any
-	argv [4]string
-}
+// What to do with a value, by what it is.
+const (
+	putVersion      = "v0"
+	putGoingVersion = "v1" // of a delete, for a version with a deletionTimestamp
+	putLast         = "l0"
+	putRemovalBegun = "l1"
+	putRemovalDone  = "l2"
+	putRequest      = "q0"
+)
 
 const (
 	maxKeptText = 1 << 20 // a writer that grew beyond this is not kept
-	maxKeptCmds = 4096
+	maxKeptCmds = 256
 )
 
 func (a *AttributionIndex) writer() *factWriter {
@@ -106,9 +106,9 @@ func (w *factWriter) add(route string, p *attribution.Proof) {
 		return
 	}
 	w.puts = append(w.puts, factPut{
-		script: &keepRequest, rank: keptRequests,
+		what:  putRequest,
 		value: w.keep(func(b []byte) []byte { return attribution.AppendRequest(b, p) }),
-		stage: w.keep(func(b []byte) []byte { return strconv.AppendInt(b, p.Received.UnixMicro(), 10) }),
+		more:  [3]span{w.keep(func(b []byte) []byte { return strconv.AppendInt(b, p.Received.UnixMicro(), 10) })},
 		key: w.keep(func(b []byte) []byte {
 			if p.Slots&attribution.SlotScope != 0 {
 				return appendScopeKey(b, prefix, route, f.GroupResource, f.Namespace)
@@ -119,23 +119,22 @@ func (w *factWriter) add(route string, p *attribution.Proof) {
 }
 
 // maxRequests bounds what is kept of one name or collection.
-const (
-	maxRequests  = 128
-	keptRequests = "128"
-)
+const maxRequests = 128
 
 func (w *factWriter) addRecord(route string, p *attribution.Proof) {
 	f, prefix := &p.Fact, w.index.prefix
 	put := factPut{
-		value:    w.keep(func(b []byte) []byte { return attribution.AppendRecord(b, p) }),
-		stage:    w.keep(func(b []byte) []byte { return appendInstant(b, p.Staged) }),
-		received: w.keep(func(b []byte) []byte { return appendInstant(b, p.Received) }),
-		who:      w.keep(func(b []byte) []byte { return append(b, f.Author...) }),
+		value: w.keep(func(b []byte) []byte { return attribution.AppendRecord(b, p) }),
+		more: [3]span{
+			w.keep(func(b []byte) []byte { return appendInstant(b, p.Staged) }),
+			w.keep(func(b []byte) []byte { return appendInstant(b, p.Received) }),
+			w.keep(func(b []byte) []byte { return append(b, f.Author...) }),
+		},
 	}
 	if p.Slots&(attribution.SlotExact|attribution.SlotVersion) != 0 {
-		put.script, put.rank = &claimVersion, "0"
+		put.what = putVersion
 		if p.Deleting && p.Deletion != attribution.DeletionNone {
-			put.rank = "1"
+			put.what = putGoingVersion
 		}
 		put.key = w.keep(func(b []byte) []byte {
 			if p.Slots&attribution.SlotExact != 0 {
@@ -145,12 +144,12 @@ func (w *factWriter) addRecord(route string, p *attribution.Proof) {
 		})
 		w.puts = append(w.puts, put)
 	}
-	put.script, put.rank = &keepLast, "0"
+	put.what = putLast
 	switch p.Deletion {
 	case attribution.DeletionStarted:
-		put.rank = "1"
+		put.what = putRemovalBegun
 	case attribution.DeletionFinal:
-		put.rank = "2"
+		put.what = putRemovalDone
 	}
 	if p.Slots&attribution.SlotLast != 0 {
 		put.key = w.keep(func(b []byte) []byte { return appendLastKey(b, prefix, route, f.GroupResource, f.UID) })
@@ -176,14 +175,7 @@ func (w *factWriter) flush(ctx context.Context) error {
 	// Every argument is a part of the text, which stays as it is until the next POST: the client has written the
 	// commands, or given them up, when it returns.
 	text := unsafe.String(unsafe.SliceData(w.text), len(w.text))
-	for len(w.cmds) < len(w.puts) {
-		w.cmds = append(w.cmds, newFilingCmd())
-	}
-	ttl := w.index.ttl.Milliseconds()
-	for i := range w.puts {
-		w.cmds[i].set(&w.puts[i], text, ttl)
-	}
-	lost, err := w.send(ctx, w.cmds[:len(w.puts)])
+	lost, err := w.send(ctx, w.cmds[:w.fill(text)])
 	if err == nil && len(lost) > 0 {
 		w.index.scripts.loaded.Store(false)
 		lost, err = w.send(ctx, lost)
@@ -223,21 +215,6 @@ func (w *factWriter) send(ctx context.Context, cmds []*filingCmd) (lost []*filin
 		return nil, execErr
 	}
 	return lost, nil
-}
-
-func newFilingCmd() *filingCmd {
-	c := &filingCmd{}
-	// evalsha SHA 1 KEY VALUE TTL RANK STAGE RECEIVED AUTHOR. Pointers, so that setting them allocates
-	// nothing; but the client finds a key's node only when the key is a plain string.
-	c.args = []any{"evalsha", nil, 1, nil, &c.argv[0], nil, nil, &c.argv[1], &c.argv[2], &c.argv[3]}
-	c.cmd = redis.NewCmd(context.Background(), c.args...)
-	return c
-}
-
-func (c *filingCmd) set(p *factPut, text string, ttl int64) {
-	part := func(s span) string { return text[s.from:s.to] }
-	c.args[1], c.args[3], c.args[5], c.args[6] = p.script.sha, part(p.key), ttl, p.rank
-	c.argv[0], c.argv[1], c.argv[2], c.argv[3] = part(p.value), part(p.stage), part(p.received), part(p.who)
 }
 
 // appendInstant renders an instant with all its digits, so that texts compare as instants do.
