@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/gitauth"
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
@@ -281,5 +282,61 @@ func TestSendsNothingToAnotherOrigin(t *testing.T) {
 	}
 	if records := other.Records(); len(records) != 0 {
 		t.Errorf("the other origin got %v", records)
+	}
+}
+
+// TestAnswersLostOnOtherConnections: an SSH connection that breaks and an HTTP/2 stream that is reset are settled by
+// the branch as well.
+func TestAnswersLostOnOtherConnections(t *testing.T) {
+	t.Run("ssh", func(t *testing.T) {
+		server := gittest.NewServer(t)
+		repo := server.Repository("cfg.git")
+		repo.Commit("main", "first", map[string]string{"a": "1\n"})
+		ssh := server.SSH(gittest.SSHOptions{})
+		identity, err := gitauth.NewSSH(ssh.Identity, "", ssh.KnownHosts())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var anonymous *gitauth.Credentials
+		repo.Hook("reference-transaction", `[ "$1" != committed ] || sleep 2`) // the branch has moved, and the server has not said so
+		lost(t, repo, gitcommit.Remote{URL: ssh.URL("cfg.git"), Credentials: anonymous.WithSSH(identity)}, ssh.Drop)
+	})
+	t.Run("http2", func(t *testing.T) {
+		server := gittest.NewTLSServer(t)
+		repo := server.Repository("cfg.git")
+		repo.Commit("main", "first", map[string]string{"a": "1\n"})
+		credentials, err := gitauth.Basic("alice", "pw").WithTLS(server.CA, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Inject(gittest.Pushes, 1, gittest.LoseAnswer)
+		lost(t, repo, gitcommit.Remote{URL: repo.URL, Credentials: credentials}, func() {})
+	})
+}
+
+// lost pushes, calls cut once the branch has moved, and wants the push recognised.
+func lost(t *testing.T, repo *gittest.Repository, remote gitcommit.Remote, cut func()) {
+	t.Helper()
+	r, err := gitcommit.Open(remote, gitcommit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tip, err := r.Tip(timeout(t), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := r.Build(timeout(t), tip, []gitcommit.Commit{commitOf("m", write("b", "1\n"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for repo.Tip("main") == tip.ID.String() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cut()
+	}()
+	outcome, err := r.Push(timeout(t), built)
+	if err != nil || outcome.Class != gitcommit.Landed || !outcome.Settled {
+		t.Errorf("got %+v, %v; want it settled as landed", outcome, err)
 	}
 }
