@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,15 +91,11 @@ func (c *Cluster) ApplyText(text string) {
 	}
 }
 
-// ApplyObject applies one object by a server-side apply with strict field validation; one with a generated name is
-// created.
+// ApplyObject applies one object by a server-side apply with strict field validation.
 func (c *Cluster) ApplyObject(client dynamic.Interface, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	resource := client.Resource(ResourceOf(u)).Namespace(u.GetNamespace())
-	if u.GetName() == "" {
-		return resource.Create(ctx, u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-	}
 	raw, err := u.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -183,9 +178,6 @@ func (c *Cluster) Eventually(what string, try func(context.Context) error) {
 	}
 	c.t.Fatalf("waited in vain for it to be so %s: %v", what, err)
 }
-
-// Gone says whether the error is that the object is not there.
-func Gone(err error) bool { return apierrors.IsNotFound(err) }
 
 // Listing names a resource, in one namespace or in all.
 type Listing struct {

@@ -124,15 +124,10 @@ func testColumns(t *testing.T, c *Cluster) {
 	})
 
 	request := c.Read(Manifest("samples/commitrequest.yaml"))[0]
-	request.SetName("raise-limits-x")
-	request.SetGenerateName("")
-	if _, err := c.ApplyObject(c.Client(Admin), request); err != nil {
-		t.Fatal(err)
-	}
 	status(request, `{"status":{"sha":"90aa117","author":"alice","conditions":[{"type":"Committed","status":"False","reason":"NothingPending","message":"m","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`)
-	got = table(t, c, "/apis/tidemark.dev/v1alpha1/namespaces/shop/commitrequests/raise-limits-x")
+	got = table(t, c, "/apis/tidemark.dev/v1alpha1/namespaces/shop/commitrequests/raise-limits")
 	wantColumns(t, got, "Name Target Committed Reason Author SHA Age", map[string]string{
-		"Name": "raise-limits-x", "Target": "prod", "Committed": "False", "Reason": "NothingPending", "Author": "alice", "SHA": "90aa117",
+		"Name": "raise-limits", "Target": "prod", "Committed": "False", "Reason": "NothingPending", "Author": "alice", "SHA": "90aa117",
 	})
 }
 
@@ -212,6 +207,7 @@ func testGitTargetRules(t *testing.T, c *Cluster) {
 		{"a path with a backslash", "repository: {url: " + url + ", path: 'a\\b'}\nresources: [{resource: configmaps}]", "must not hold control characters"},
 		{"a segment that ends with a dot", "repository: {url: " + url + ", path: a./b}\nresources: [{resource: configmaps}]", "ends with a dot"},
 		{"a Secret without a namespace", "repository: {url: " + url + ", secretRef: {name: a}}\nresources: [{resource: configmaps}]", "secretRef.namespace"},
+		{"a signing key without a name", "repository: {url: " + url + "}\ncommit: {signingKeyRef: {namespace: a}}\nresources: [{resource: configmaps}]", "spec.commit.signingKeyRef.name"},
 		{"a route with a slash", "repository: {url: " + url + "}\nauditRoute: a/b\nresources: [{resource: configmaps}]", "spec.auditRoute"},
 		{"a grace that is no duration", "repository: {url: " + url + "}\nattributionGrace: soon\nresources: [{resource: configmaps}]", "must be a duration such as 45s"},
 		{"a grace beyond the watch cache", "repository: {url: " + url + "}\nattributionGrace: 90s\nresources: [{resource: configmaps}]", "the API server may forget changes after 75s"},
