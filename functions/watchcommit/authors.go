@@ -62,7 +62,7 @@ func (d *drain) lookUp(ctx context.Context) error {
 	var queries []queue.AuthorQuery
 	for _, s := range d.shards() {
 		for _, c := range s.pending {
-			if !c.settled && !c.nothing {
+			if !c.settled && !c.nothing && !now.Before(c.askAfter) {
 				waiting, queries = append(waiting, c), append(queries, c.query())
 			}
 		}
@@ -76,8 +76,11 @@ func (d *drain) lookUp(ctx context.Context) error {
 	}
 	for i, c := range waiting {
 		t := c.shard.target
-		over := now.Sub(c.seenAt) >= t.grace
-		if !certain(answers[i]) && !over {
+		over := c.seenAt.Add(t.grace)
+		if !certain(answers[i]) && now.Before(over) {
+			if answers[i].Provisional { // it can only change until the grace is over, and is asked for again then
+				c.askAfter = over
+			}
 			continue
 		}
 		c.settled, c.resolution = true, answers[i]
@@ -89,14 +92,33 @@ func (d *drain) lookUp(ctx context.Context) error {
 		d.measures.settled.WithLabelValues(string(answers[i].Result)).Inc()
 		d.measures.wait.Observe(now.Sub(c.seenAt).Seconds())
 	}
-	d.nextLookup = now.Add(d.patience)
-	for _, c := range waiting {
-		if over := c.seenAt.Add(c.shard.target.grace); !c.settled && over.Before(d.nextLookup) {
-			d.nextLookup = over
-		}
-	}
+	d.nextLookup = d.nextAsk(now)
 	d.patience = min(d.patience*3/2, maxPatience)
 	return nil
+}
+
+// nextAsk is when there is an author to look for again: after some patience, but when a grace ends if that is sooner,
+// and only then for what can wait for it.
+func (d *drain) nextAsk(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	for _, s := range d.shards() {
+		for _, c := range s.pending {
+			if c.settled || c.nothing {
+				continue
+			}
+			ask := now.Add(d.patience)
+			if over := c.seenAt.Add(s.target.grace); over.Before(ask) {
+				ask = over
+			}
+			if c.askAfter.After(ask) {
+				ask = c.askAfter
+			}
+			if ask.Before(next) {
+				next = ask
+			}
+		}
+	}
+	return next
 }
 
 // nextWork is when there is something to do though nothing happens.

@@ -41,6 +41,7 @@ type change struct {
 	// settled says that the author is known, or that the grace is over.
 	settled    bool
 	resolution attribution.Resolution
+	askAfter   time.Time // the author is not looked for before
 	request    *request
 	// known is the object after this change, and expected the blob that git should hold before it.
 	known    queue.Object

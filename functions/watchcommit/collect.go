@@ -12,8 +12,8 @@ import (
 
 const (
 	gatherFor  = 100 * time.Millisecond // after the first change, for more of the same moment
-	maxPending = 2000                   // steps that wait; more are left in the API server
-	maxBytes   = 64 << 20               // of their contents
+	maxPending = 10_000                 // steps that wait; more are left in the API server
+	maxBytes   = 48 << 20               // of their contents
 )
 
 // collector takes what the sessions of all shards say.

@@ -12,6 +12,7 @@ import (
 const (
 	finish    = 5 * time.Second  // what a drain may need between listening and its answer
 	catchUp   = 60 * time.Second // the longest that a round without listening may take
+	standby   = 2 * time.Second  // between two tries for a lease that another has
 	maxRounds = 20               // of one request: a branch that is woken without end is left to the next
 )
 
@@ -40,12 +41,9 @@ type drain struct {
 }
 
 func (d *drain) run(ctx context.Context) error {
-	token, err := d.leases.AcquireLease(ctx, d.branch.id, d.cfg.Lease)
-	if err != nil {
+	token, err := d.acquire(ctx)
+	if d.busy = token == 0; err != nil || d.busy {
 		return err
-	}
-	if d.busy = token == 0; d.busy {
-		return nil // whoever drains it has been told to go round once more
 	}
 	d.token = token
 	ctx, stop := d.keepLease(ctx)
@@ -68,6 +66,23 @@ func (d *drain) run(ctx context.Context) error {
 		}
 		d.listen = time.Time{}
 	}
+}
+
+// acquire takes the lease, or tells whoever has it to go round once more. With time to listen it then waits for its turn:
+// a drain that has died is followed up as soon as its lease has run out.
+func (d *drain) acquire(ctx context.Context) (int64, error) {
+	token, err := d.leases.AcquireLease(ctx, d.branch.id, d.cfg.Lease)
+	for err == nil && token == 0 && d.now().Add(standby).Before(d.listen) {
+		select {
+		case <-ctx.Done():
+			return 0, nil
+		case <-draining(ctx):
+			return 0, nil
+		case <-time.After(standby):
+			token, err = d.leases.TakeLease(ctx, d.branch.id, d.cfg.Lease)
+		}
+	}
+	return token, err
 }
 
 // giveUp gives the lease back as it is: a wake that came meanwhile stays noted for the next drain.

@@ -64,6 +64,8 @@ type rude struct{}
 
 func (rude) AcquireLease(context.Context, string, time.Duration) (int64, error) { return 1, nil }
 
+func (rude) TakeLease(context.Context, string, time.Duration) (int64, error) { return 1, nil }
+
 func (rude) RenewLease(context.Context, string, int64, time.Duration) (bool, error) { return true, nil }
 
 func (rude) ReleaseLease(context.Context, string, int64, time.Duration) (queue.Release, error) {

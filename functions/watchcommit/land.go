@@ -19,6 +19,7 @@ import (
 const (
 	quietEvery  = 5 * time.Second  // cursors that only move past nothing are stored this often
 	bookkeeping = 10 * time.Second // for what follows a push, also when the request is over
+	maxPush     = 1000             // steps of one push; more make further pushes
 )
 
 // portion is the part of a shard's steps that can be passed now.
@@ -44,7 +45,7 @@ type push struct {
 // something behind it.
 func (d *drain) ready() *push {
 	p := &push{}
-	now := d.now()
+	now, room := d.now(), maxPush
 	for _, s := range d.shards() {
 		if s.target.blocked || s.target.keyless || s.failed != nil && len(s.pending) == 0 {
 			continue
@@ -56,7 +57,7 @@ func (d *drain) ready() *push {
 			}
 			settled++
 		}
-		for n < settled && (s.pending[n].nothing || s.pending[n].replay != nil || now.Sub(s.pending[n].seenAt) >= s.target.hold) {
+		for n < min(settled, room) && (s.pending[n].nothing || s.pending[n].replay != nil || now.Sub(s.pending[n].seenAt) >= s.target.hold) {
 			n++
 		}
 		if n == 0 {
@@ -67,6 +68,7 @@ func (d *drain) ready() *push {
 			part.to = s.seen
 		}
 		p.portions = append(p.portions, part)
+		room -= n
 	}
 	return p
 }
@@ -85,8 +87,7 @@ func (p *push) matters() bool {
 
 // land pushes what is ready and then moves the cursors: act, then remember.
 func (d *drain) land(ctx context.Context, last bool) error {
-	p := d.ready()
-	if p.matters() {
+	for p := d.ready(); p.matters(); p = d.ready() {
 		built, outcome, err := d.branch.repo.Land(ctx, d.branch.name, func(ctx context.Context, tip gitcommit.Tip) (*gitcommit.Built, error) {
 			return d.prepare(ctx, tip, p)
 		})
@@ -98,7 +99,7 @@ func (d *drain) land(ctx context.Context, last bool) error {
 		if err != nil {
 			return errors.Join(d.failed(err), d.giveUpIntent(ctx, outcome, built))
 		}
-		if err := d.remember(ctx, p, built); err != nil {
+		if err := d.remember(ctx, p, built); err != nil || d.again {
 			return err
 		}
 	}

@@ -40,6 +40,7 @@ type Deps struct {
 // leases gives branches to one drain at a time. It saves work and nothing else: drains stay right without it.
 type leases interface {
 	AcquireLease(ctx context.Context, branchID string, ttl time.Duration) (token int64, err error)
+	TakeLease(ctx context.Context, branchID string, ttl time.Duration) (token int64, err error)
 	RenewLease(ctx context.Context, branchID string, token int64, ttl time.Duration) (ours bool, err error)
 	ReleaseLease(ctx context.Context, branchID string, token int64, ttl time.Duration) (queue.Release, error)
 	YieldLease(ctx context.Context, branchID string, token int64) error

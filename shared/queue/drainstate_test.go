@@ -107,6 +107,9 @@ func TestLease(t *testing.T) {
 		if r, err := store.ReleaseLease(ctx, branch, first, time.Minute); err != nil || r != queue.ReleaseDirty {
 			t.Fatalf("release after a wake: %v %v, want refused", r, err)
 		}
+		if token, err := store.TakeLease(ctx, branch, time.Minute); err != nil || token != 0 {
+			t.Fatalf("a held lease was given to one who waits for it: %d %v", token, err)
+		}
 		if r, err := store.ReleaseLease(ctx, branch, first, time.Minute); err != nil || r != queue.Released {
 			t.Fatalf("release without a wake: %v %v", r, err)
 		}

@@ -39,11 +39,11 @@ func (s *RedisStore) dirtyKey(branchID string) string { return s.branchKey(branc
 // acquireLease takes the branch, or leaves word that there is more to do.
 //
 // KEYS[1] lease, KEYS[2] fence, KEYS[3] dirty
-// ARGV[1] lease in ms, ARGV[2] fence TTL in seconds, ARGV[3] dirty TTL in seconds
+// ARGV[1] lease in ms, ARGV[2] fence TTL in seconds, ARGV[3] dirty TTL in seconds, 0 leaves no word
 // returns the fencing token, or 0 when another drain holds the branch
 var acquireLease = redis.NewScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  redis.call('SET', KEYS[3], '1', 'EX', ARGV[3])
+  if ARGV[3] ~= '0' then redis.call('SET', KEYS[3], '1', 'EX', ARGV[3]) end
   return 0
 end
 local token = redis.call('INCR', KEYS[2])
@@ -57,9 +57,18 @@ return token`)
 //
 // A lease is a courtesy: it saves work, it does not make writing safe.
 func (s *RedisStore) AcquireLease(ctx context.Context, branchID string, ttl time.Duration) (int64, error) {
+	return s.acquire(ctx, branchID, ttl, dirtyTTL)
+}
+
+// TakeLease is AcquireLease for one who has asked already: it does not mark the branch.
+func (s *RedisStore) TakeLease(ctx context.Context, branchID string, ttl time.Duration) (int64, error) {
+	return s.acquire(ctx, branchID, ttl, 0)
+}
+
+func (s *RedisStore) acquire(ctx context.Context, branchID string, ttl, dirty time.Duration) (int64, error) {
 	token, err := acquireLease.Run(ctx, s.client,
 		[]string{s.leaseKey(branchID), s.fenceKey(branchID), s.dirtyKey(branchID)},
-		ttl.Milliseconds(), int(fenceTTL.Seconds()), int(dirtyTTL.Seconds())).Int64()
+		ttl.Milliseconds(), int(fenceTTL.Seconds()), int(dirty.Seconds())).Int64()
 	if err != nil {
 		return 0, fmt.Errorf("acquire lease: %w", err)
 	}
