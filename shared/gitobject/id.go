@@ -112,14 +112,6 @@ func (id ID) Format() Format {
 	return SHA1
 }
 
-// Bytes is the raw id; nil for the zero ID.
-func (id ID) Bytes() []byte {
-	if id.IsZero() {
-		return nil
-	}
-	return append([]byte(nil), id.sum[:id.size]...)
-}
-
 // String is the id in hexadecimal, forty zeros for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
@@ -138,28 +130,6 @@ func (id ID) Wire(f Format) string {
 
 // Short is the id's first seven digits, for people.
 func (id ID) Short() string { return id.String()[:7] }
-
-// MarshalText writes the id in hexadecimal, and nothing for the zero ID.
-func (id ID) MarshalText() ([]byte, error) {
-	if id.IsZero() {
-		return nil, nil
-	}
-	return []byte(id.String()), nil
-}
-
-// UnmarshalText reads what MarshalText wrote.
-func (id *ID) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		*id = ID{}
-		return nil
-	}
-	parsed, err := ParseID(string(text))
-	if err != nil {
-		return err
-	}
-	*id = parsed
-	return nil
-}
 
 // Type is what kind of object it is; the values are a pack's.
 type Type uint8

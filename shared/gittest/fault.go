@@ -97,14 +97,6 @@ func CutAnswer(n int) Fault {
 	}
 }
 
-// Answer replaces git's answer by these bytes.
-func Answer(contentType string, body []byte) Fault {
-	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(body)
-	}
-}
-
 // Before does something right before git gets the request: the window in which other writers win.
 func Before(do func()) Fault {
 	return func(w http.ResponseWriter, r *http.Request, git http.Handler) {

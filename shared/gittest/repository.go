@@ -148,13 +148,13 @@ func (r *Repository) FastImport(stream io.Reader) {
 // clusters/prod/<namespace>/<resource>/<name>.yaml, with as many resources in a namespace as there are namespaces, and returns their paths.
 func (r *Repository) Fill(branch string, files int) []string {
 	r.t.Helper()
-	paths, stream := Filling(branch, files)
+	paths, stream := filling(branch, files)
 	r.FastImport(stream)
 	return paths
 }
 
-// Filling is the fast-import stream that Fill feeds.
-func Filling(branch string, files int) ([]string, io.Reader) {
+// filling is the fast-import stream that Fill feeds.
+func filling(branch string, files int) ([]string, io.Reader) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\ncommitter bob <bob@example.com> 1700000000 +0000\ndata 4\nfill\n", branch)
 	paths := make([]string, files)
