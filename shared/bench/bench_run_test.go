@@ -16,6 +16,7 @@ var areas = []struct {
 }{
 	{"ingest", ingestRows},
 	{"commit", commitRows},
+	{"refsweep", refsweepRows},
 }
 
 func TestBench(t *testing.T) {
