@@ -41,6 +41,7 @@ func BenchmarkPost(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
+				_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
 				resp.Body.Close()
 				if resp.StatusCode != 200 {
 					b.Fatal(resp.Status)
