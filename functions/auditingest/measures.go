@@ -1,6 +1,7 @@
 package auditingest
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,14 +25,22 @@ func (c *counts) add(reason attribution.Reason) { c[position(reason)]++ }
 
 func (c *counts) of(reason attribution.Reason) int { return c[position(reason)] }
 
-func (c *counts) byReason() map[attribution.Reason]int {
-	out := map[attribution.Reason]int{}
+// appendJSON appends {"stored":N,"counts":{…}} with the reasons that occurred.
+func (c *counts) appendJSON(b []byte) []byte {
+	b = append(b, `{"stored":`...)
+	b = strconv.AppendInt(b, int64(c.of(attribution.ReasonStored)), 10)
+	b = append(b, `,"counts":{`...)
+	separator := ""
 	for i, reason := range reasons {
-		if c[i] > 0 {
-			out[reason] = c[i]
+		if c[i] == 0 {
+			continue
 		}
+		b = append(b, separator...)
+		b = append(append(append(b, '"'), reason...), `":`...)
+		b = strconv.AppendInt(b, int64(c[i]), 10)
+		separator = ","
 	}
-	return out
+	return append(b, "}}\n"...)
 }
 
 func position(reason attribution.Reason) int {

@@ -1,8 +1,8 @@
 package auditstream
 
 import (
-	"bytes"
 	"strings"
+	"unicode/utf8"
 )
 
 // names finds a member's name among those that are read. As in encoding/json, a name that fits but for its letters' case
@@ -44,12 +44,18 @@ func (n *names) field(key []byte) int {
 			}
 		}
 	}
-	// Two letters beyond ASCII fold to k and s, so the length can differ.
-	if bytes.ContainsFunc(key, func(r rune) bool { return r == '\u017f' || r == '\u212a' }) {
-		for i := range n.all {
-			if strings.EqualFold(string(key), n.all[i].text) {
-				return n.all[i].field
-			}
+	for _, c := range key {
+		if c >= utf8.RuneSelf { // two letters beyond ASCII fold to k and s, so the length can differ
+			return n.folded(key)
+		}
+	}
+	return unknown
+}
+
+func (n *names) folded(key []byte) int {
+	for i := range n.all {
+		if strings.EqualFold(string(key), n.all[i].text) {
+			return n.all[i].field
 		}
 	}
 	return unknown

@@ -288,13 +288,16 @@ func instant(b []byte) (time.Time, bool) {
 		second, ok6 := digits(b[17:19])
 		micro, ok7 := digits(b[20:26])
 		if ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 &&
-			month >= 1 && month <= 12 && day >= 1 && day <= 28 && hour < 24 && minute < 60 && second < 60 {
+			month >= 1 && month <= 12 && day >= 1 && day <= shortest[month] && hour < 24 && minute < 60 && second < 60 {
 			return time.Date(year, time.Month(month), day, hour, minute, second, micro*1000, time.UTC), true
 		}
 	}
 	t, err := time.Parse(microTime, string(b))
 	return t, err == nil
 }
+
+// shortest is how many days each month has at least; a leap day takes the longer way.
+var shortest = [...]int{0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
 func digits(b []byte) (n int, ok bool) {
 	for _, c := range b {

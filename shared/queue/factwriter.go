@@ -222,5 +222,28 @@ func appendInstant(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return b
 	}
-	return t.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000000Z")
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, "2006-01-02T15:04:05.000000000Z")
+	}
+	hour, minute, second := t.Clock()
+	b = append(appendDigits(b, year, 4), '-')
+	b = append(appendDigits(b, int(month), 2), '-')
+	b = append(appendDigits(b, day, 2), 'T')
+	b = append(appendDigits(b, hour, 2), ':')
+	b = append(appendDigits(b, minute, 2), ':')
+	b = append(appendDigits(b, second, 2), '.')
+	return append(appendDigits(b, t.Nanosecond(), 9), 'Z')
+}
+
+// appendDigits appends the last width digits of n.
+func appendDigits(b []byte, n, width int) []byte {
+	from := len(b)
+	b = append(b, "000000000"[:width]...)
+	for i := len(b) - 1; i >= from; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
 }
