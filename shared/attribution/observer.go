@@ -9,6 +9,7 @@ type Observer struct {
 	resource  string
 	family    *Family
 	traces    map[string]Trace
+	newest    map[string]*Sighting
 	after     time.Time
 	sightings []*Sighting
 }
@@ -16,7 +17,7 @@ type Observer struct {
 // NewObserver returns an observer of a resource, as GroupResource spells it, that has seen nothing yet.
 // Observers of one API server share a Family.
 func NewObserver(groupResource string, family *Family) *Observer {
-	return &Observer{resource: groupResource, family: family, traces: map[string]Trace{}}
+	return &Observer{resource: groupResource, family: family, traces: map[string]Trace{}, newest: map[string]*Sighting{}}
 }
 
 // Know tells what was seen of an object before this observer began, with nothing missed in between.
@@ -25,6 +26,7 @@ func (o *Observer) Know(uid string, t Trace) { o.traces[uid] = t }
 // Forget is for a gap in the watch: what was seen before it no longer tells what a change replaced.
 func (o *Observer) Forget() {
 	clear(o.traces)
+	clear(o.newest)
 	o.sightings = nil
 }
 
@@ -76,6 +78,10 @@ func (o *Observer) SeeAfter(previous *Trace, eventType string, object map[string
 		}
 	}
 	o.sightings = append(o.sightings, &s)
+	if before := o.newest[s.UID]; before != nil && previous != nil && before.ResourceVersion == previous.ResourceVersion {
+		before.Next = &s
+	}
+	o.newest[s.UID] = &s
 	return &s
 }
 

@@ -194,6 +194,9 @@ func (j *judge) writes(r *Request) bool { return !r.Created && !r.removes() && j
 // that only takes fields away) may be any request's that names no version, or one's that replaced the
 // version before.
 func (j *judge) couldWrite(r *Request) bool {
+	if j.wroteNext(r) {
+		return false
+	}
 	if j.seen.stamped() {
 		return j.meets(r, j.seen.touched()) && j.seen.stampedBy(r.Manager, r.Subresource)
 	}
@@ -201,6 +204,32 @@ func (j *judge) couldWrite(r *Request) bool {
 		return false
 	}
 	return r.Replaces != "" || !r.Staged.Add(j.skew).Before(j.seen.Previous.Touched)
+}
+
+// wroteNext tells whether the request came too late for this change, by the stamp of the next one, or is the
+// only one that can have made that. A request makes one change.
+func (j *judge) wroteNext(r *Request) bool {
+	next := j.seen.Next
+	if next == nil || !next.freshlyStamped() {
+		return false
+	}
+	if !r.Received.Add(-j.skew).Before(next.touched().Add(stampWidth)) {
+		return true
+	}
+	after := judge{Evidence: j.Evidence, seen: next, skew: j.skew}
+	var only *Request
+	for i := range j.Named {
+		other := &j.Named[i]
+		if !after.writes(other) || other.Replaces != "" && other.Replaces != j.seen.ResourceVersion ||
+			!after.meets(other, next.touched()) || !next.stampedBy(other.Manager, other.Subresource) {
+			continue
+		}
+		if only != nil {
+			return false
+		}
+		only = other
+	}
+	return only == r
 }
 
 // mine tells whether the request can be about this object and not about another that had its name.

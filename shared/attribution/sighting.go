@@ -35,6 +35,9 @@ type Sighting struct {
 	// Previous is what the watch saw of this uid before this change, with nothing missed in between;
 	// nil when that is not known.
 	Previous *Trace
+	// Next is the change of the same object that followed, with nothing missed in between; nil while there is
+	// none.
+	Next *Sighting
 	// After and Before bound the time of the change by the stamps of the same resource's earlier and
 	// later changes; zero where nothing bounds it. Timeline gives them.
 	After, Before time.Time

@@ -1,15 +1,17 @@
 // accuracy replays recorded sessions into the functions over a real Redis and prints how well authors were named. It
 // fails when a single name is wrong.
 //
-//	accuracy [-grace 45s] [-skew 0s] [-v] DIR…
+//	accuracy [-grace 45s] [-skew 0s] [-disorder 0] [-v] DIR…
 //
-// A DIR is a session or holds sessions.
+// A DIR is a session or holds sessions. With -disorder each is replayed that many times more, its audit batches split,
+// merged, doubled and up to 30 s early or late.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"sort"
@@ -26,15 +28,16 @@ import (
 func main() {
 	grace := flag.Duration("grace", 45*time.Second, "how long a change waits for its author, in the session's time")
 	skew := flag.Duration("skew", 0, "what the clocks of the sessions' API servers may differ by")
+	disorder := flag.Int("disorder", 0, "how many times to replay each session in disorder as well")
 	verbose := flag.Bool("v", false, "print every change")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), *grace, *skew, *verbose); err != nil {
+	if err := run(context.Background(), flag.Args(), *grace, *skew, *disorder, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, dirs []string, grace, skew time.Duration, verbose bool) error {
+func run(ctx context.Context, dirs []string, grace, skew time.Duration, disorder int, verbose bool) error {
 	sessions, err := find(dirs)
 	if err != nil {
 		return err
@@ -45,18 +48,29 @@ func run(ctx context.Context, dirs []string, grace, skew time.Duration, verbose 
 	}
 	var all []accuracy.Outcome
 	for n, session := range sessions {
-		stage.options.Grace, stage.options.Route = grace, fmt.Sprintf("session-%d", n)
-		outcomes, err := accuracy.Replay(ctx, session, stage.options)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("%s: %d changes\n", session.Name, len(outcomes))
-		if verbose {
-			for i := range outcomes {
-				fmt.Println(outcomes[i].String())
+		for seed := range disorder + 1 {
+			replayed := session
+			if seed > 0 {
+				if replayed, err = accuracy.Disorder(session, rand.New(rand.NewSource(int64(seed))), lateness); err != nil {
+					return err
+				}
 			}
+			stage.options.Grace, stage.options.Route = grace, fmt.Sprintf("session-%d-%d", n, seed)
+			outcomes, err := accuracy.Replay(ctx, replayed, stage.options)
+			if err != nil {
+				return err
+			}
+			total := accuracy.Total(outcomes)
+			if seed == 0 || total[accuracy.Wrong] > 0 {
+				fmt.Printf("%s: %s\n", session.Name, total)
+			}
+			if verbose {
+				for i := range outcomes {
+					fmt.Println(outcomes[i].String())
+				}
+			}
+			all = append(all, outcomes...)
 		}
-		all = append(all, outcomes...)
 	}
 	fmt.Println()
 	if err := accuracy.Write(os.Stdout, all); err != nil {
@@ -69,6 +83,9 @@ func run(ctx context.Context, dirs []string, grace, skew time.Duration, verbose 
 	}
 	return nil
 }
+
+// lateness is how much earlier or later than recorded a batch comes in disorder.
+const lateness = 30 * time.Second
 
 // find loads the sessions of the folders, in order.
 func find(dirs []string) ([]*replay.Session, error) {
