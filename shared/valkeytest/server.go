@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,6 +101,18 @@ func Own(t testing.TB) (server Server, stop func()) {
 	return Server{Kind: "server", Addr: addr, Prefix: newPrefix()}, stop
 }
 
+// Configured is a real single node of the test's own with a configuration file, but for its port, folder and persistence,
+// and with more arguments. It may want users to sign in.
+func Configured(t testing.TB, file string, args ...string) Server {
+	t.Helper()
+	addr, stop, err := startWith(file, args...)
+	if err != nil {
+		t.Fatalf("a real redis is needed: %v", err)
+	}
+	t.Cleanup(stop)
+	return Server{Kind: "server", Addr: addr, Prefix: newPrefix()}
+}
+
 // Start gives programs what Real gives tests: the server at REDIS_ADDR or one of their own, which ends with the
 // process.
 func Start() (addr string, err error) { return sharedServer() }
@@ -112,13 +125,16 @@ func newPrefix() string {
 
 // start runs a server on a free port of the loopback. It ends when stop is called or when this process is
 // gone: its shell waits for the end of a pipe that only this process holds open.
-func start(args ...string) (addr string, stop func(), err error) {
+func start(args ...string) (addr string, stop func(), err error) { return startWith("", args...) }
+
+// startWith is start with a configuration file, which the arguments overrule; "" is none.
+func startWith(config string, args ...string) (addr string, stop func(), err error) {
 	binary, err := find()
 	if err != nil {
 		return "", nil, err
 	}
 	for try := 0; ; try++ {
-		addr, stop, err = startOnce(binary, args)
+		addr, stop, err = startOnce(binary, config, args)
 		if err == nil || try == 3 { // another process may take the port between our look and the server's
 			return addr, stop, err
 		}
@@ -128,7 +144,7 @@ func start(args ...string) (addr string, stop func(), err error) {
 // held keeps the pipes of running servers reachable: one that is collected as garbage is closed.
 var held sync.Map
 
-func startOnce(binary string, args []string) (string, func(), error) {
+func startOnce(binary, config string, args []string) (string, func(), error) {
 	port, err := freePort()
 	if err != nil {
 		return "", nil, err
@@ -137,9 +153,13 @@ func startOnce(binary string, args []string) (string, func(), error) {
 	if err != nil {
 		return "", nil, err
 	}
-	command := append([]string{"-c", `"$@" & pid=$!; cat >/dev/null; kill -9 $pid; rm -rf "$0"`, dir, binary,
+	command := []string{"-c", `"$@" & pid=$!; cat >/dev/null; kill -9 $pid; rm -rf "$0"`, dir, binary}
+	if config != "" {
+		command = append(command, config)
+	}
+	command = append(append(command,
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"}, args...)
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"), args...)
 	shell := exec.Command("/bin/sh", command...)
 	pipe, err := shell.StdinPipe()
 	if err != nil {
@@ -181,6 +201,9 @@ func ping(addr string) error {
 		err := client.Ping(ctx).Err()
 		if err == nil || ctx.Err() != nil {
 			return err
+		}
+		if strings.HasPrefix(err.Error(), "NOAUTH") { // it answers, but not to those who do not sign in
+			return nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -6,7 +6,7 @@ run "the_server_of_infra_with_its_rules_and_no_password" {
     error_message = "the rules and what writes the users from them"
   }
   assert {
-    condition     = yamldecode(kubectl_manifest.server.yaml_body).spec.template.spec.containers[0].command == ["valkey-server", "/etc/valkey/valkey.conf", "--aclfile", "/run/valkey/users.acl", "--maxmemory", "256mb"]
+    condition     = yamldecode(kubectl_manifest.server.yaml_body).spec.template.spec.containers[0].command == ["valkey-server", "/etc/valkey/valkey.conf", "--aclfile", "/run/valkey/users.acl", "--dir", "/data", "--maxmemory", "256mb"]
     error_message = "the file first, then what differs"
   }
   assert {
