@@ -34,14 +34,15 @@ func (a *AttributionIndex) LookupAuthor(ctx context.Context, auditRoute string, 
 	return resolution.Fact, resolution.Result != AttributionAbsent
 }
 
-// LookupAuthorResolution is LookupAuthor with the class of the evidence.
+// LookupAuthorResolution is LookupAuthor with the class of the evidence, and nothing beyond these two: a program that
+// compares whole answers finds what it expects.
 func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRoute string, gvr schema.GroupVersionResource, uid types.UID, rv string, exactCapable bool) AuthorResolution {
 	query := AuthorQuery{AuditRoute: auditRoute, GVR: gvr, UID: uid, RV: rv, ExactCapable: exactCapable}
 	answers, err := a.LookupAuthors(ctx, []AuthorQuery{query})
 	if err != nil {
 		return AuthorResolution{Result: AttributionAbsent}
 	}
-	return answers[0]
+	return AuthorResolution{Fact: answers[0].Fact, Result: answers[0].Result}
 }
 
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
