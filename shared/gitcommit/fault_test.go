@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
+	"github.com/tidemark-dev/tidemark/shared/gitobject"
 	"github.com/tidemark-dev/tidemark/shared/gittest"
 )
 
@@ -282,5 +285,36 @@ func TestAFailingCacheIsAskedOnce(t *testing.T) {
 	landing(t, r, "m", "a/b/d", "1\n")
 	if m.gets != 1 || len(told) != 1 || !errors.Is(told[0], errDown) {
 		t.Errorf("the cache was asked %d times and %v was told, want once", m.gets, told)
+	}
+}
+
+// TestACacheCannotForge: a well-formed tree under another tree's id, of objects that the server has, must not get in.
+func TestACacheCannotForge(t *testing.T) {
+	server := gittest.NewServer(t)
+	repo := server.Repository("cfg.git")
+	repo.Commit("main", "first", map[string]string{"a/b": "1\n", "z": "2\n"})
+	blob := gitobject.MustParseID(repo.Git("rev-parse", "main:z"))
+	forged := gitobject.New(gitobject.SHA1, gitobject.TreeType, gitobject.EncodeTree(gitobject.SHA1, []gitobject.Entry{
+		{Name: "b", Mode: gitobject.File, ID: blob}, {Name: "smuggled", Mode: gitobject.Executable, ID: blob}}))
+	m := newMemory()
+	landing(t, open(t, repo, gitcommit.Options{Cache: m, Tips: m}), "before", "z", "3\n")
+	forgeries := 0
+	for key := range m.objects {
+		if strings.HasSuffix(key, repo.Git("rev-parse", "main:a")) || strings.HasSuffix(key, repo.Git("rev-parse", "main^{tree}")) {
+			m.objects[key] = forged.Loose()
+			forgeries++
+		}
+	}
+	if forgeries == 0 {
+		t.Fatal("nothing was cached")
+	}
+	var told []error
+	landing(t, open(t, repo, gitcommit.Options{Cache: m, Tips: m, Forgetful: func(err error) { told = append(told, err) }}), "after", "a/c", "4\n")
+	want := map[string]string{"a/b": "1\n", "a/c": "4\n", "z": "3\n"}
+	if diff := cmp.Diff(want, contents(repo, "main")); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if len(told) != forgeries {
+		t.Errorf("%d forgeries, told of %v", forgeries, told)
 	}
 }
