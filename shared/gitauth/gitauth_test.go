@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
@@ -149,7 +148,7 @@ func publicKeys(t *testing.T) (ed, ec, rs ssh.PublicKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rsKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	rsKey, err := appKey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,13 +70,9 @@ func fromApp(id []byte, data map[string][]byte) (*Credentials, error) {
 	if app.key, err = rsaKey(data[keyAppPrivateKey]); err != nil {
 		return nil, fmt.Errorf("parsing GitHub App: %s: %w", keyAppPrivateKey, err)
 	}
-	ca := data["ca.crt"]
-	if len(ca) == 0 {
-		ca = data["caFile"]
-	}
 	app.digest = digest([]byte(app.id), []byte(app.installation), []byte(app.owner), []byte(app.base), data[keyAppPrivateKey])
 	var none *Credentials
-	c, err := none.WithTLS(ca, data["tls.crt"], data["tls.key"])
+	c, err := none.WithTLS(caBundle(data), data["tls.crt"], data["tls.key"])
 	if err != nil {
 		return nil, err
 	}

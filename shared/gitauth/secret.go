@@ -34,13 +34,26 @@ func FromSecret(ep *giturl.Endpoint, data map[string][]byte) (*Credentials, erro
 		if err != nil {
 			return nil, err
 		}
-		return c.WithSSH(identity), nil
+		c = c.WithSSH(identity)
+		// Trust counts for an https proxy only; source-controller does not even look at it here.
+		if trusting, err := c.WithTLS(caBundle(data), nil, nil); err == nil {
+			return trusting, nil
+		}
+		return c, nil
 	case options.Username != "" || options.Password != "":
 		c = Basic(options.Username, options.Password)
 	case options.BearerToken != "":
 		c = Bearer(options.BearerToken)
 	}
 	return c.WithTLS(options.CAFile, options.ClientCert, options.ClientKey)
+}
+
+// caBundle is what NewAuthOptions reads for HTTPS only.
+func caBundle(data map[string][]byte) []byte {
+	if ca := data["ca.crt"]; len(ca) > 0 {
+		return ca
+	}
+	return data["caFile"]
 }
 
 // errProxy is a proxy Secret that cannot be used. The address is not repeated: it may hold a password.

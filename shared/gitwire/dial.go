@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"golang.org/x/net/proxy"
+
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
 )
 
-// dialThrough opens a TCP connection for SSH, through a proxy if one is given: socks5 or HTTP CONNECT.
-func dialThrough(ctx context.Context, via *url.URL, address string) (net.Conn, error) {
-	direct := &net.Dialer{KeepAlive: 30 * time.Second}
+// dialThrough opens a TCP connection for SSH, through the proxy of the credentials if they have one: socks5 or HTTP
+// CONNECT.
+func dialThrough(ctx context.Context, cred *gitauth.Credentials, address string) (net.Conn, error) {
+	via, direct := cred.Proxy(), &net.Dialer{KeepAlive: 30 * time.Second}
 	if via == nil {
 		return direct.DialContext(ctx, "tcp", address)
 	}
@@ -26,11 +29,11 @@ func dialThrough(ctx context.Context, via *url.URL, address string) (net.Conn, e
 		}
 		return d.(proxy.ContextDialer).DialContext(ctx, "tcp", address)
 	}
-	return connect(ctx, direct, via, address)
+	return connect(ctx, direct, via, cred.TLS(), address)
 }
 
-// connect asks an HTTP proxy for a tunnel.
-func connect(ctx context.Context, direct *net.Dialer, via *url.URL, address string) (_ net.Conn, err error) {
+// connect asks an HTTP proxy for a tunnel. An https one is trusted as trust says, nil for the system's roots.
+func connect(ctx context.Context, direct *net.Dialer, via *url.URL, trust *tls.Config, address string) (_ net.Conn, err error) {
 	port := via.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[via.Scheme]
@@ -48,7 +51,12 @@ func connect(ctx context.Context, direct *net.Dialer, via *url.URL, address stri
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if via.Scheme == "https" {
-		secured := tls.Client(nc, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
+		config := &tls.Config{MinVersion: tls.VersionTLS12}
+		if trust != nil {
+			config = trust.Clone()
+		}
+		config.ServerName = via.Hostname()
+		secured := tls.Client(nc, config)
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return nil, fmt.Errorf("proxy: %w", err)
 		}

@@ -189,7 +189,7 @@ func dialSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	nc, err := dialThrough(ctx, cred.Proxy(), ep.Address())
+	nc, err := dialThrough(ctx, cred, ep.Address())
 	if err != nil {
 		return nil, transportError(ctx, err)
 	}
