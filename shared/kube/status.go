@@ -114,7 +114,8 @@ func nextStatus(target *GitTarget, report Report, now time.Time) GitTargetStatus
 		set(ConditionAttributed, metav1.ConditionFalse, ReasonNoFacts,
 			fmt.Sprintf("no audit fact has ever arrived on route %s, so no change has an author: check the API server's audit webhook and its token", target.Spec.AuditRoute))
 	default:
-		set(ConditionAttributed, metav1.ConditionFalse, report.Attribution, fmt.Sprintf("facts on audit route %s come later than the grace", target.Spec.AuditRoute))
+		set(ConditionAttributed, metav1.ConditionFalse, report.Attribution, fmt.Sprintf("a change went without an author although facts arrive on route %s: "+
+			"the API server's --audit-webhook-batch-max-wait must be well below the grace (spec.attributionGrace, else ATTRIBUTION_GRACE), and its audit policy must leave out no writer", target.Spec.AuditRoute))
 	}
 	if target.SkipsSecrets() {
 		set(ConditionSecretsSkipped, metav1.ConditionTrue, "NeverPlaintext", "Secrets are not watched and not written: a repository is no place for them")

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -83,6 +85,26 @@ func TestStory(t *testing.T) {
 	w.wantTree("clusters/prod", listings...)
 	w.wantCarol()
 	w.wantNoSecret()
+	w.wantTreeByFile(listings)
+}
+
+// wantTreeByFile has the same resources written to another folder by a target that is in a file, not in the cluster.
+func (w *world) wantTreeByFile(listings []kubetest.Listing) {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "targets.yaml")
+	target := `
+apiVersion: tidemark.dev/v1alpha1
+kind: GitTarget
+metadata: {name: by-file}
+spec:
+  repository: {url: "` + w.repo.URL + `", path: clusters/by-file, secretRef: {namespace: tidemark, name: cfg-git}}
+  resources: [{resource: configmaps, namespaces: [shop, platform]}, {group: apps, resource: deployments}]
+`
+	if err := os.WriteFile(file, []byte(target), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	start(w.t, "watchcommit", append(w.settings, "TARGETS_FILE="+file)...).tick()
+	w.wantTree("clusters/by-file", listings...)
 }
 
 // countOf is how many changes are in history that somebody made.

@@ -17,7 +17,7 @@ stamp="-X $v.gitVersion=$kube -X $v.gitMajor=1 -X $v.gitMinor=$minor"
 build() { # NAME PACKAGE
 	[ -x "$out/$1" ] && return
 	echo "building $1 (cold: minutes)" >&2
-	CGO_ENABLED=0 GOFLAGS=-mod=mod nice -n 19 go build -p "${KUBE_BUILD_JOBS:-$(nproc)}" -trimpath -ldflags "-s -w $stamp" -o "$out/.$1.$$" "$2"
+	CGO_ENABLED=0 GOFLAGS=-mod=readonly GOWORK=off nice -n 19 go build -p "${KUBE_BUILD_JOBS:-$(nproc)}" -trimpath -ldflags "-s -w $stamp" -o "$out/.$1.$$" "$2"
 	mv "$out/.$1.$$" "$out/$1"
 }
 build etcd go.etcd.io/etcd/server/v3
