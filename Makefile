@@ -53,7 +53,7 @@ kube-servers: ## Build the etcd, kube-apiserver and kube-controller-manager of t
 
 .PHONY: e2e
 e2e: kube-servers ## Run the tests that need a real control plane
-	$(GO) test -tags $(TAGS),e2e -count=1 -timeout 30m ./shared/kube/... ./shared/kubetest/... ./functions/watchcommit/...
+	$(GO) test -tags $(TAGS),e2e -count=1 -timeout 30m ./shared/kube ./shared/kubetest ./shared/kubetest/e2e
 
 # Images and packages carry the commit's time, so that one commit gives one digest.
 IMAGE := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0) $(GO) run ./infra/image
