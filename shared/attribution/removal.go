@@ -113,7 +113,9 @@ func (j *judge) gone() Resolution {
 		if j.Last.Contested(j.skew) {
 			return nobody(WhyContested)
 		}
-		all = append(all, j.Last.request())
+		last := j.Last.request()
+		last.UID = j.seen.UID
+		all = append(all, last)
 	}
 	for i := range j.Named {
 		if r := &j.Named[i]; r.removes() && r.UID == "" && j.mine(r) && j.possible(r) {
@@ -290,7 +292,7 @@ func (j *judge) namespaceDeletion(emptied time.Time) Resolution {
 func (r *Record) request() Request {
 	return Request{
 		Author: r.Author, DisplayName: r.DisplayName, Email: r.Email, ImpersonatedBy: r.ImpersonatedBy, AuditID: r.AuditID,
-		Verb: r.Verb, UID: r.UID, Received: r.received(), Staged: r.staged(), Unverified: r.Unverified,
+		Verb: r.Verb, Received: r.received(), Staged: r.staged(), Unverified: r.Unverified,
 	}
 }
 

@@ -13,6 +13,9 @@
 //	<p>:author:v1:audit:route:<route>:<gr>:object:<uid>:<rv>   string  fact TTL     auditingest    watchcommit, who
 //	<p>:author:v1:audit:route:<route>:<gr>:object:<uid>:last   string  fact TTL     auditingest    watchcommit, who
 //	<p>:author:v1:audit:route:<route>:<gr>:rv:<rv>             string  fact TTL     auditingest    watchcommit, who
+//	<p>:author:v1:audit:route:<route>:<gr>:name:<ns>:<name>    zset    fact TTL     auditingest    watchcommit, who
+//	<p>:author:v1:audit:route:<route>:<gr>:scope:<ns>          zset    fact TTL     auditingest    watchcommit, who
+//	<p>:author:v1:audit:route:<route>:deletion:<uid>           string  fact TTL     auditingest    watchcommit, who
 //	<p>:author:v1:command:<uid>                                string  1 h          authorcapture  watchcommit
 //	<p>:watch:v1:target:<uid>:<gr>:cluster:last-rv             string  1 h          watchcommit    watchcommit
 //	<p>:watch:v1:target:<uid>:<gr>:namespace:<ns>:last-rv      string  1 h          watchcommit    watchcommit
@@ -29,7 +32,10 @@
 //	<p>:commit:v1:repo:{<repo>}:objects                        hash    24 h         watchcommit    watchcommit
 //	<p>:commit:v1:repo:{<repo>}:objects-before                 hash    24 h         watchcommit    watchcommit
 //
+// The strings of the author family hold an attribution.Record, the sorted sets attribution.Requests by their
+// time in µs, at most 128 of them. One event writes at most four keys: exact, last, deletion and name.
+//
 // The author and watch families are those of gitops-reverser v0.39, byte for byte, so that both can share
-// one Redis. The commit family is versioned beside them. Keys between braces share one Cluster slot; no
+// one Redis; name, scope and deletion are beside them, and are only written by RecordEvents. The commit family is versioned beside them. Keys between braces share one Cluster slot; no
 // script touches two slots, and nothing ever scans.
 package queue

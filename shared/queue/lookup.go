@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -48,12 +49,12 @@ func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRout
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
 // which is not the same as that nobody is.
 func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQuery) ([]AuthorResolution, error) {
-	r := reader{index: a, pipe: a.client.Pipeline(), gets: map[string]*redis.StringCmd{}, lists: map[string]*redis.StringSliceCmd{}}
+	r := reader{index: a, pipe: a.client.Pipeline(), gets: map[string]*redis.StringCmd{}, lists: map[string]*redis.StringSliceCmd{}, parsed: map[*redis.StringSliceCmd][]attribution.Request{}}
 	evidence := make([]evidenceCmds, len(queries))
 	for i := range queries {
 		evidence[i] = r.ask(ctx, &queries[i])
 	}
-	if len(r.gets) > 0 {
+	if len(r.gets)+len(r.lists) > 0 {
 		if _, err := r.pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, fmt.Errorf("look up authors: %w", err)
 		}
@@ -70,7 +71,7 @@ func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQu
 	}
 	out := make([]AuthorResolution, len(queries))
 	for i := range queries {
-		found := evidence[i].read()
+		found := r.read(&evidence[i])
 		out[i] = attribution.Resolve(&found, a.skew)
 	}
 	return out, nil
@@ -83,6 +84,8 @@ type reader struct {
 	gets  map[string]*redis.StringCmd
 	lists map[string]*redis.StringSliceCmd
 	key   []byte
+
+	parsed map[*redis.StringSliceCmd][]attribution.Request
 }
 
 // evidenceCmds are the reads that concern one query; nil where there is nothing to read.
@@ -188,31 +191,31 @@ func (r *reader) list(ctx context.Context, key []byte) *redis.StringSliceCmd {
 	return cmd
 }
 
-func (e *evidenceCmds) read() attribution.Evidence {
+func (r *reader) read(e *evidenceCmds) attribution.Evidence {
 	out := attribution.Evidence{
 		GroupResource: e.resource,
 		Exact:         record(e.exact),
 		Last:          record(e.last),
 		Version:       record(e.version),
 		Sighting:      e.seen,
-		Named:         requests(e.named),
-		Scoped:        append(requests(e.scoped), requests(e.scopedAll)...),
-		Namespaces:    requests(e.namespace),
-		CRDs:          requests(e.crd),
+		Named:         r.requests(e.named),
+		Scoped:        slices.Concat(r.requests(e.scoped), r.requests(e.scopedAll)),
+		Namespaces:    r.requests(e.namespace),
+		CRDs:          r.requests(e.crd),
 	}
 	if len(out.Named) >= maxRequests {
 		out.Since = out.Named[0].Received
 	}
-	out.Owners = readOwners(e.owners)
+	out.Owners = r.readOwners(e.owners)
 	return out
 }
 
-func readOwners(cmds []ownerCmds) []attribution.OwnerEvidence {
+func (r *reader) readOwners(cmds []ownerCmds) []attribution.OwnerEvidence {
 	var out []attribution.OwnerEvidence
 	for _, cmd := range cmds {
-		owner := attribution.OwnerEvidence{Deletion: record(cmd.deletion), Owners: readOwners(cmd.owners)}
+		owner := attribution.OwnerEvidence{Deletion: record(cmd.deletion), Owners: r.readOwners(cmd.owners)}
 		if cmd.removal != nil {
-			removal := cmd.removal.read()
+			removal := r.read(cmd.removal)
 			owner.Removal = &removal
 		}
 		out = append(out, owner)
@@ -220,17 +223,21 @@ func readOwners(cmds []ownerCmds) []attribution.OwnerEvidence {
 	return out
 }
 
-// requests reads a sorted set of them, the oldest first.
-func requests(cmd *redis.StringSliceCmd) []attribution.Request {
+// requests reads a sorted set of them, the oldest first. Each set is read once in a batch.
+func (r *reader) requests(cmd *redis.StringSliceCmd) []attribution.Request {
 	if cmd == nil || cmd.Err() != nil {
 		return nil
 	}
-	var out []attribution.Request
+	out, known := r.parsed[cmd]
+	if known {
+		return out
+	}
 	for _, value := range cmd.Val() {
-		if r, ok := attribution.ParseRequest(value); ok {
-			out = append(out, r)
+		if request, ok := attribution.ParseRequest(value); ok {
+			out = append(out, request)
 		}
 	}
+	r.parsed[cmd] = out
 	return out
 }
 
