@@ -175,9 +175,10 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 			for i := range children {
 				children[i].kill()
 			}
-			time.Sleep(5 * time.Second) // the leases of the dead, and the last grace
+			time.Sleep(1200 * time.Millisecond) // the leases of the dead
 			before := w.repo.Git("rev-list", "--count", "main")
 			w.tick()
+			time.Sleep(5 * time.Second) // the last grace
 			w.tick()
 			v := w.judge("p", storyResources...)
 			t.Logf("%d kills, %d of them at a push; %d changes; commits %s before the last drain, %s after it", kills, atPush.Load(), v.Changes, before, w.repo.Git("rev-list", "--count", "main"))

@@ -58,6 +58,7 @@ type Function struct {
 	log      *slog.Logger
 	measures measures
 	now      func() time.Time
+	turns    turns
 
 	mu        sync.Mutex
 	clusterID types.UID // the cluster does not change in a process's life
@@ -100,7 +101,11 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "POST a tick or a CloudEvent", http.StatusMethodNotAllowed)
 		return
 	}
-	result, err := f.Drain(r.Context(), readWake(r))
+	drain, wake := f.Drain, readWake(r)
+	if !wake.Tick {
+		drain = func(ctx context.Context, wake Wake) (Result, error) { return f.turns.do(ctx, wake, f.Drain) }
+	}
+	result, err := drain(r.Context(), wake)
 	status := http.StatusOK
 	if err != nil {
 		f.log.Error("drain failed", "error", err)
