@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ func FromEnv() (http.Handler, error) {
 	tel := telemetry.New("allinone")
 	release := func() error { return nil }
 	if cfg.RedisAddr == "" {
+		if name := ownStoreMeant(); name != "" {
+			return nil, settings.Missing("REDIS_ADDR", "%s is set, so a store of your own is meant; unset both for one inside this process", name)
+		}
 		var err error
 		if release, err = embedStore(); err != nil {
 			return nil, err
@@ -97,6 +101,16 @@ func FromEnv() (http.Handler, error) {
 		functions = append(functions, f)
 	}
 	return New(functions, tel, release), nil
+}
+
+// ownStoreMeant names a setting that makes sense for a store outside this process only.
+func ownStoreMeant() string {
+	for _, name := range []string{"REDIS_MASTER_NAME", "REDIS_USERNAME", "REDIS_PASSWORD", "REDIS_PASSWORD_FILE", "REDIS_PASSWORD_SECRET_ARN", "REDIS_IAM_CACHE", "REDIS_TLS", "REDIS_CA_FILE", "REDIS_DB"} {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // withMembers puts the settings of every function below our own, when -help was asked for.
