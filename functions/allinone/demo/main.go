@@ -86,6 +86,9 @@ func conclude(v *verdict.Verdict) error {
 	if !v.Sound() {
 		return fmt.Errorf("the history is not what happened: %d faults", len(v.Faults()))
 	}
+	if v.Unchecked > 0 {
+		fmt.Printf("%d more changes are in the history; the session does not tell whose they were.\n", v.Unchecked)
+	}
 	fmt.Printf("Checked against what really happened: %s. And one of three watched repositories moved: one notification.\n", strings.Join(v.Authors, ", "))
 	return nil
 }

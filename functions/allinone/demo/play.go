@@ -45,12 +45,12 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 			default:
 			}
 		}
-		if !playing && s.clock.Now() >= s.session.End() && deadline.IsZero() {
-			deadline = time.Now().Add(s.grace + 15*time.Second)
-		}
 		entries, err := s.log(ctx)
 		if err != nil {
 			return false, err
+		}
+		if over := !playing && s.clock.Now() >= s.session.End(); over && (deadline.IsZero() || len(entries) > judged) {
+			deadline = time.Now().Add(s.grace + 20*time.Second) // from the newest commit
 		}
 		show.upTo(s.clock.Now(), entries)
 		if !pushed && s.clock.Now() > s.session.End()/2 {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
+	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay/verdict"
 )
@@ -53,7 +54,8 @@ type stage struct {
 	ended         chan error
 }
 
-// controllers' own objects are left out unless all are asked for; Secrets are named and skipped by the program.
+// controlled are the objects of controllers, which are left out unless all are asked for. Commands (CommitRequests) are
+// never mirrored, and Secrets are named and skipped by the program.
 var controlled = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io", "events", "events.events.k8s.io", "leases.coordination.k8s.io"}
 
 func newStage(session *replay.Session, o options) (*stage, error) {
@@ -65,7 +67,7 @@ func newStage(session *replay.Session, o options) (*stage, error) {
 	s.grace = min(max(8*time.Second, time.Duration(float64(lateness(session))/s.speed)+5*time.Second), 60*time.Second)
 	for _, w := range session.Watches {
 		gr := w.GroupResource()
-		if (o.all || !slices.Contains(controlled, gr.String())) && gr.Resource != "commitrequests" {
+		if (o.all || !slices.Contains(controlled, gr.String())) && gr.Resource != "commitrequests" && gr.Group != kube.Group {
 			s.resources = append(s.resources, gr)
 		}
 	}

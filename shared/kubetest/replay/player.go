@@ -126,7 +126,7 @@ func (p *Player) send(ctx context.Context, d delivery) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(50<<sent.Tries) * time.Millisecond):
+		case <-time.After(time.Duration(250<<sent.Tries) * time.Millisecond):
 		}
 	}
 	if p.Sent != nil {

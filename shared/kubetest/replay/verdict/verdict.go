@@ -80,6 +80,7 @@ func Files(ctx context.Context, dir, commit string) (map[string][]byte, error) {
 // Verdict is how a history compares with what happened. Each list holds sentences for people.
 type Verdict struct {
 	Changes    int      // written once, under the right name or rightly under none
+	Unchecked  int      // written once; the session does not tell by whom
 	Authors    []string // who is named, sorted
 	Wrong      []string // another name than the truth's
 	Missing    []string // not in the history, or only in a reconcile commit
@@ -186,6 +187,8 @@ func (v *Verdict) name(c Change, e Entry, r history.Record, authors map[string]b
 	}
 	owner := c.Truth.Owner()
 	switch {
+	case !c.Known:
+		v.Unchecked++
 	case named == owner && named != "":
 		authors[named] = true
 		v.Changes++

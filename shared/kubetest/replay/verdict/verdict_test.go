@@ -129,6 +129,20 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestWithoutATruthNamesAreNotJudged(t *testing.T) {
+	x := expect(t)
+	for i := range x.Changes {
+		x.Changes[i].Known = false
+	}
+	v := Judge(x, entries(x), nil, nil)
+	if !v.Sound() || v.Unchecked != len(x.Changes) || v.Changes != 0 {
+		t.Errorf("%d unchecked, %d judged: %v", v.Unchecked, v.Changes, v.Faults())
+	}
+	if v := Judge(x, entries(x)[1:], nil, nil); v.Sound() {
+		t.Error("a missing change is no fault")
+	}
+}
+
 func TestReadingARepository(t *testing.T) {
 	dir := t.TempDir()
 	script := `git init -q -b main . && printf 'a: 1\n' > a.yaml && git add . &&
