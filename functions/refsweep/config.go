@@ -62,6 +62,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.TargetsFile == "" && c.SecretsDir != "":
 		return settings.Invalid("SWEEP_SECRETS_DIR", c.SecretsDir, "must be empty without SWEEP_TARGETS_FILE: the cluster's Secrets are read then")
+	case c.GitSecrets != "" && c.SecretsDir != "":
+		return settings.Invalid("SWEEP_SECRETS_DIR", c.SecretsDir, "must be empty when GIT_SECRETS_PREFIX is set: keep one")
 	case c.TargetsFile != "" && c.Annotate:
 		return settings.Invalid("SWEEP_ANNOTATE", c.Annotate, "must be false with SWEEP_TARGETS_FILE: there is nothing to annotate")
 	case c.PerHost < 1 || c.PerHost > 64:
@@ -105,12 +107,11 @@ func FromConfig(cfg Config, store *queue.RedisStore, tel *telemetry.Telemetry) (
 			return nil, settings.Invalid("SWEEP_TARGETS_FILE", cfg.TargetsFile, "must be a readable file")
 		}
 		deps.Targets, deps.Secrets = FileTargets(cfg.TargetsFile), DirSecrets(cfg.SecretsDir)
-	} else {
-		config, err := cfg.Env.Config()
-		if err != nil {
-			return nil, err
+		if cfg.GitSecrets != "" {
+			deps.Secrets = managedSecrets(kube.ManagedSecrets(cfg.GitSecrets))
 		}
-		client, err := kube.NewClient(config, "refsweep")
+	} else {
+		client, err := cfg.Connect("refsweep")
 		if err != nil {
 			return nil, err
 		}

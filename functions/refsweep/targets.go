@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tidemark-dev/tidemark/shared/gitpoll"
+	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/selection"
 )
 
@@ -116,6 +117,14 @@ func (d DirSecrets) SecretData(_ context.Context, name types.NamespacedName) (ma
 		data[f.Name()] = value
 	}
 	return data, nil
+}
+
+// managedSecrets reads Secrets where no cluster has them.
+type managedSecrets kube.ReadSecret
+
+// SecretData implements gitpoll.SecretReader.
+func (m managedSecrets) SecretData(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
+	return m(ctx, kube.SecretReference{Namespace: name.Namespace, Name: name.Name})
 }
 
 // reason leaves the path out of an error.

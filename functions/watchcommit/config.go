@@ -55,11 +55,7 @@ func FromEnv() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := cfg.Env.Config()
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := kube.NewClient(config, "watchcommit")
+	cluster, err := cfg.Connect("watchcommit")
 	if err != nil {
 		return nil, err
 	}

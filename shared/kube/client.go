@@ -33,7 +33,12 @@ type Client struct {
 	// component is who we say we are in Events.
 	component string
 	now       func() time.Time
+	// secrets reads Secrets from elsewhere; nil reads them from the cluster.
+	secrets ReadSecret
 }
+
+// ReadSecret reads the values of a Secret by its reference.
+type ReadSecret func(ctx context.Context, ref SecretReference) (map[string][]byte, error)
 
 // LoadConfig finds the API server: the kubeconfig file that is named, or, with an empty name, the service account
 // of the pod we run in.
@@ -104,6 +109,9 @@ var ErrSecretNotReadable = errors.New("secret not readable")
 func (c *Client) SecretData(ctx context.Context, ref SecretReference) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if c.secrets != nil {
+		return c.secrets(ctx, ref)
+	}
 	secret, err := c.dynamic.Resource(secretsResource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

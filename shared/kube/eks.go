@@ -21,6 +21,24 @@ type Env struct {
 	EKSCluster  string `envconfig:"EKS_CLUSTER" desc:"name of the EKS cluster to sign in to with the credentials of the Lambda function's role"`
 	EKSEndpoint string `envconfig:"EKS_ENDPOINT" desc:"https address of the EKS cluster's API server"`
 	EKSCA       string `envconfig:"EKS_CA" desc:"certificate authority of the EKS cluster, base64 as EKS shows it"`
+	// GitSecrets is a prefix that ends in a slash.
+	GitSecrets string `envconfig:"GIT_SECRETS_PREFIX" desc:"read git credentials from AWS Secrets Manager: Secret NAMESPACE/NAME is the secret of this prefix and NAMESPACE/NAME, a JSON object of its keys; empty: from the cluster"`
+}
+
+// Connect makes the client of a function, with the settings' source of Secrets. It sends nothing.
+func (e Env) Connect(function string) (*Client, error) {
+	config, err := e.Config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := NewClient(config, function)
+	if err != nil {
+		return nil, err
+	}
+	if e.GitSecrets != "" {
+		client.secrets = ManagedSecrets(e.GitSecrets)
+	}
+	return client, nil
 }
 
 // Config is the way to the API server that the settings name. It sends nothing.

@@ -1,5 +1,17 @@
 locals {
-  alarms = {
+  alarms = merge(local.always, var.async.on_success == null ? {} : {
+    # Lambda gives up on a destination silently: what it carried is lost.
+    undelivered = {
+      description = "results of ${var.name} did not reach their destination"
+      namespace   = "AWS/Lambda"
+      metric      = "DestinationDeliveryFailures"
+      dimensions  = { FunctionName = aws_lambda_function.function.function_name }
+      statistic   = "Sum"
+      threshold   = 1
+    }
+  })
+
+  always = {
     errors = {
       description = "${var.name} failed; its log group says why"
       namespace   = "AWS/Lambda"

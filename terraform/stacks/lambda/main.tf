@@ -31,6 +31,9 @@ locals {
     EKS_CA       = data.aws_eks_cluster.watched.certificate_authority[0].data
   }
 
+  git_secrets         = var.git_secrets_prefix == null ? {} : { GIT_SECRETS_PREFIX = var.git_secrets_prefix }
+  git_secret_prefixes = var.git_secrets_prefix == null ? [] : [var.git_secrets_prefix]
+
   alarms = { topic_arns = var.alarm_topic_arns }
 }
 
@@ -55,4 +58,22 @@ resource "aws_eks_access_entry" "function" {
   kubernetes_groups = ["tidemark:${each.key}"]
   user_name         = "tidemark:${each.key}"
   type              = "STANDARD"
+}
+
+# A schedule that was switched off or lost its right to call makes no error anywhere.
+resource "aws_cloudwatch_metric_alarm" "silent" {
+  for_each            = { refsweep = module.refsweep.name, watchcommit = module.watchcommit.name }
+  alarm_name          = "${each.value}-silent"
+  alarm_description   = "${each.value} was not called for 15 minutes"
+  namespace           = "AWS/Lambda"
+  metric_name         = "Invocations"
+  dimensions          = { FunctionName = each.value }
+  statistic           = "Sum"
+  period              = 900
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "LessThanThreshold"
+  treat_missing_data  = "breaching"
+  alarm_actions       = var.alarm_topic_arns
+  ok_actions          = var.alarm_topic_arns
 }

@@ -12,8 +12,9 @@ module "refsweep" {
   log_retention_days    = var.log_retention_days
   alarms                = local.alarms
   policy_statements     = [module.valkey.connect["refsweep"]]
+  secret_prefixes       = local.git_secret_prefixes
 
-  environment = merge(local.redis["refsweep"], local.kubernetes, var.sweep_environment)
+  environment = merge(local.redis["refsweep"], local.kubernetes, local.git_secrets, var.sweep_environment)
   secrets     = { READ_TOKEN = aws_secretsmanager_secret.token["read-token"].arn }
 
   # A sweep that failed is made good by the next one.

@@ -148,6 +148,26 @@ variable "sweep_every" {
   }
 }
 
+variable "git_secrets_prefix" {
+  description = "Prefix of the Secrets Manager secrets with git credentials: Secret NAMESPACE/NAME of a secretRef is the secret PREFIX + NAMESPACE/NAME, a JSON object of its keys. null: the cluster's Secrets are read."
+  type        = string
+  default     = null
+  validation {
+    condition     = var.git_secrets_prefix == null || can(regex("^[A-Za-z0-9/_+=.@-]{3,}/$", var.git_secrets_prefix))
+    error_message = "git_secrets_prefix must have at least three characters and a / at its end."
+  }
+}
+
+variable "lag_alarm_seconds" {
+  description = "How long a change may wait until it is in git before an alarm is raised."
+  type        = number
+  default     = 300
+  validation {
+    condition     = var.lag_alarm_seconds > var.attribution_grace_seconds
+    error_message = "lag_alarm_seconds must be more than attribution_grace_seconds: a change may wait that long for its author."
+  }
+}
+
 variable "sweep_environment" {
   description = "Settings of refsweep beyond those of this stack (SWEEP_...); its README lists them."
   type        = map(string)

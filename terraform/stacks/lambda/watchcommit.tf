@@ -12,8 +12,9 @@ module "watchcommit" {
   log_retention_days    = var.log_retention_days
   alarms                = local.alarms
   policy_statements     = [module.valkey.connect["watchcommit"]]
+  secret_prefixes       = local.git_secret_prefixes
 
-  environment = merge(local.redis["watchcommit"], local.kubernetes, {
+  environment = merge(local.redis["watchcommit"], local.kubernetes, local.git_secrets, {
     WATCH_WINDOW      = "${var.watch_window_seconds}s"
     ATTRIBUTION_GRACE = "${var.attribution_grace_seconds}s"
   })
@@ -36,4 +37,33 @@ module "watchcommit_schedule" {
   every                 = var.watch_every
   function_arn          = module.watchcommit.arn
   dead_letter_queue_arn = module.watchcommit.dead_letter_queue_arn
+}
+
+# How long the longest waiting change has waited, out of the line that each drain logs.
+resource "aws_cloudwatch_log_metric_filter" "lag" {
+  name           = "${var.name}-watchcommit-lag"
+  log_group_name = module.watchcommit.log_group
+  pattern        = "{ $.msg = \"drained\" }"
+
+  metric_transformation {
+    namespace = "Tidemark"
+    name      = "${var.name}-watchcommit-lag"
+    value     = "$.lagSeconds"
+    unit      = "Seconds"
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "lag" {
+  alarm_name          = "${var.name}-watchcommit-lag"
+  alarm_description   = "A change has waited for more than ${var.lag_alarm_seconds} s and is not in git; kubectl get gittargets says which target"
+  namespace           = "Tidemark"
+  metric_name         = "${var.name}-watchcommit-lag"
+  statistic           = "Maximum"
+  period              = 300
+  evaluation_periods  = 1
+  threshold           = var.lag_alarm_seconds
+  comparison_operator = "GreaterThanThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = var.alarm_topic_arns
+  ok_actions          = var.alarm_topic_arns
 }

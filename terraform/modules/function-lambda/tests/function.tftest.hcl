@@ -167,6 +167,10 @@ run "results_go_to_the_destination" {
     condition     = [for s in jsondecode(aws_iam_role_policy.function.policy).Statement : s.Action if s.Sid == "SendResults"] == [["events:PutEvents"]]
     error_message = "and the role may put it there"
   }
+  assert {
+    condition     = aws_cloudwatch_metric_alarm.function["undelivered"].metric_name == "DestinationDeliveryFailures"
+    error_message = "and an alarm tells of those that did not arrive"
+  }
 }
 
 run "in_a_vpc_the_code_may_not_touch_network_interfaces" {

@@ -92,3 +92,31 @@ run "webhooks_get_throttled_addresses_when_asked_for" {
     error_message = "and so are the other two"
   }
 }
+
+run "waiting_and_silence_raise_alarms" {
+  variables {
+    alarm_topic_arns = ["arn:aws:sns:eu-west-1:123456789012:platform"]
+  }
+  assert {
+    condition     = aws_cloudwatch_log_metric_filter.lag.metric_transformation[0].value == "$.lagSeconds" && strcontains(aws_cloudwatch_log_metric_filter.lag.pattern, "drained")
+    error_message = "the lag is read out of the line of each drain"
+  }
+  assert {
+    condition     = aws_cloudwatch_metric_alarm.lag.threshold == 300 && aws_cloudwatch_metric_alarm.lag.alarm_actions == toset(["arn:aws:sns:eu-west-1:123456789012:platform"])
+    error_message = "five minutes are too long"
+  }
+  assert {
+    condition     = alltrue([for a in aws_cloudwatch_metric_alarm.silent : a.treat_missing_data == "breaching"]) && toset(keys(aws_cloudwatch_metric_alarm.silent)) == toset(["refsweep", "watchcommit"])
+    error_message = "a schedule that stopped is told of"
+  }
+}
+
+run "git_credentials_may_be_in_secrets_manager" {
+  variables {
+    git_secrets_prefix = "tidemark/git/"
+  }
+  assert {
+    condition     = jsonencode([local.git_secrets, local.git_secret_prefixes]) == jsonencode([{ GIT_SECRETS_PREFIX = "tidemark/git/" }, ["tidemark/git/"]])
+    error_message = "both functions find them, and may read nothing else"
+  }
+}

@@ -124,6 +124,22 @@ run "sweeps_in_seconds_are_refused" {
   expect_failures = [var.sweep_every]
 }
 
+run "prefixes_without_a_slash_are_refused" {
+  command = plan
+  variables {
+    git_secrets_prefix = "tidemark"
+  }
+  expect_failures = [var.git_secrets_prefix]
+}
+
+run "alarms_within_the_grace_are_refused" {
+  command = plan
+  variables {
+    lag_alarm_seconds = 30
+  }
+  expect_failures = [var.lag_alarm_seconds]
+}
+
 run "settings_of_others_are_refused" {
   command = plan
   variables {
