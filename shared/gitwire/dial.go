@@ -78,7 +78,7 @@ func connect(ctx context.Context, direct *net.Dialer, via *url.URL, trust *tls.C
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	br := bufio.NewReader(nc)
-	resp, err := http.ReadResponse(br, req)
+	resp, err := http.ReadResponse(br, req) //nolint:bodyclose // the answer to CONNECT has no body
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

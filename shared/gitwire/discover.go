@@ -55,7 +55,7 @@ func (p *Pool) listSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.C
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close() //nolint:errcheck // the answer is what counts
+	defer resp.Close()
 	defer func() {
 		if err != nil {
 			err = s.explain(transportError(ctx, err))

@@ -83,7 +83,7 @@ func (p *Pool) post(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cred
 	r.ContentLength = int64(len(req.Body))
 	r.Header["Content-Type"] = []string{"application/x-" + name + "-request"}
 	r.Header["Accept"] = []string{"application/x-" + name + "-result"}
-	resp, err := p.transport(cred).RoundTrip(r)
+	resp, err := p.transport(cred).RoundTrip(r) //nolint:bodyclose // drain closes it, here or when the Response is closed
 	if err != nil {
 		return nil, transportError(ctx, err)
 	}
@@ -110,7 +110,7 @@ func (p *Pool) getInfoRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitau
 			return nil, err
 		}
 		r.Header["Accept"] = []string{"application/x-" + name + "-advertisement"}
-		resp, err := p.transport(cred).RoundTrip(r)
+		resp, err := p.transport(cred).RoundTrip(r) //nolint:bodyclose // drain closes it, here or when the Response is closed
 		if err != nil {
 			return nil, transportError(ctx, err)
 		}

@@ -128,7 +128,7 @@ func (p *Pool) lsRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cr
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Close() //nolint:errcheck // closing only drains
+	defer resp.Close()
 	packets := getPackets(resp)
 	defer putPackets(packets)
 	if _, err := packets.r.Peek(1); errors.Is(err, io.EOF) {
@@ -217,7 +217,7 @@ func isID(b []byte) bool {
 		return false
 	}
 	for _, c := range b {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
+		if (c < '0' || '9' < c) && (c < 'a' || 'f' < c) {
 			return false
 		}
 	}

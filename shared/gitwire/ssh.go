@@ -79,7 +79,7 @@ func (c *sshConn) start(ctx context.Context, ep *giturl.Endpoint, shared bool, r
 	case <-ctx.Done():
 		// The server answers neither yes nor no: the connection is dead.
 		c.close()
-		<-opened
+		<-opened //nolint:errcheck // the context's end is what counts
 		<-c.slots
 		return nil, ctx.Err()
 	}
