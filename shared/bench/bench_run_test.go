@@ -15,6 +15,8 @@ var areas = []struct {
 	rows func(t *testing.T) []Row
 }{
 	{"ingest", ingestRows},
+	{"lookup", lookupRows},
+	{"coldstart", coldStartRows},
 	{"commit", commitRows},
 	{"refsweep", refsweepRows},
 }

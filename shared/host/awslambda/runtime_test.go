@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/host/runtimetest"
 )
 
 // TestMain lets the test program be the function that a test starts.
@@ -41,78 +42,24 @@ func (echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (echo) Stop(context.Context) error { fmt.Println("stopped"); return nil }
 
-// runtimeAPI plays Lambda: it hands out payloads one after another and takes what comes back.
-type runtimeAPI struct {
-	payloads chan string
-	results  chan string
-	server   *httptest.Server
-}
-
-func newRuntimeAPI(t *testing.T) *runtimeAPI {
-	t.Helper()
-	api := &runtimeAPI{payloads: make(chan string), results: make(chan string, 10)}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case payload := <-api.payloads:
-			w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
-			w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
-			fmt.Fprint(w, payload)
-		case <-r.Context().Done():
-		}
-	})
-	take := func(kind string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			w.WriteHeader(http.StatusAccepted)
-			api.results <- kind + string(body)
-		}
-	}
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/1/response", take(""))
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/1/error", take("error: "))
-	mux.HandleFunc("POST /2020-01-01/extension/register", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Lambda-Extension-Identifier", "x")
-	})
-	mux.HandleFunc("GET /2020-01-01/extension/event/next", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	api.server = httptest.NewServer(mux)
-	t.Cleanup(func() { api.server.CloseClientConnections(); api.server.Close() })
-	return api
-}
-
-func (api *runtimeAPI) invoke(t *testing.T, payload string) string {
-	t.Helper()
-	select {
-	case api.payloads <- payload:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the function does not ask for work")
-	}
-	select {
-	case result := <-api.results:
-		return result
-	case <-time.After(10 * time.Second):
-		t.Fatal("the function does not answer")
-	}
-	return ""
-}
-
 func TestUnderTheRuntimeAPI(t *testing.T) {
-	api := newRuntimeAPI(t)
+	api := runtimetest.New(t)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "RUN_FUNCTION=1", "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.server.URL, "http://"), "LAMBDA_EVENT_PATH=/tick")
+	cmd.Env = append(os.Environ(), "RUN_FUNCTION=1", "AWS_LAMBDA_RUNTIME_API="+api.Address, "LAMBDA_EVENT_PATH=/tick")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer cmd.Process.Kill()
-	text := api.invoke(t, string(sample(t, "function-url-text.json")))
+	text := api.Invoke(string(sample(t, "function-url-text.json")))
 	if !strings.Contains(text, `"statusCode":200`) || !strings.Contains(text, `audit-webhook/default`) {
 		t.Errorf("function URL: %s", text)
 	}
-	if got := api.invoke(t, string(sample(t, "scheduler.json"))); got != `{"bytes":341,"path":"/tick"}` {
+	if got := api.Invoke(string(sample(t, "scheduler.json"))); got != `{"bytes":341,"path":"/tick"}` {
 		t.Errorf("scheduler: %s", got)
 	}
-	if got := api.invoke(t, string(sample(t, "sqs-batch.json"))); got != `{"batchItemFailures":[]}` {
+	if got := api.Invoke(string(sample(t, "sqs-batch.json"))); got != `{"batchItemFailures":[]}` {
 		t.Errorf("queue: %s", got)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
