@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/tidemark-dev/tidemark/shared/attribution"
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
@@ -54,16 +52,16 @@ func position(reason attribution.Reason) int {
 
 // measures are the function's metrics.
 type measures struct {
-	events      []prometheus.Counter // by position of the reason
-	refused     *prometheus.CounterVec
-	unavailable *prometheus.CounterVec
-	bytes       prometheus.Observer
-	oversized   prometheus.Observer
-	store       prometheus.Observer
+	events      []telemetry.Counter // by position of the reason
+	refused     *telemetry.CounterVec
+	unavailable *telemetry.CounterVec
+	bytes       telemetry.Observer
+	oversized   telemetry.Observer
+	store       telemetry.Observer
 }
 
 func newMeasures(tel *telemetry.Telemetry) *measures {
-	sizes := prometheus.ExponentialBuckets(1<<10, 4, 10) // 1 KiB to 256 MiB
+	sizes := telemetry.Exponential(1<<10, 4, 10) // 1 KiB to 256 MiB
 	m := &measures{
 		refused:     tel.Counter("refused_total", "Requests refused, by status code.", "code"),
 		unavailable: tel.Counter("unavailable_total", "Posts answered 503, by cause.", "cause"),

@@ -22,7 +22,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidemark-dev/tidemark/shared/queue"
@@ -70,15 +69,15 @@ type function struct {
 	tel     *telemetry.Telemetry
 	now     func() time.Time
 	slots   chan struct{}
-	reviews map[Outcome]prometheus.Counter
-	refused *prometheus.CounterVec
+	reviews map[Outcome]telemetry.Counter
+	refused *telemetry.CounterVec
 }
 
 // New is the function over a store.
 func New(cfg Config, store Store, tel *telemetry.Telemetry) http.Handler {
 	f := &function{
 		cfg: cfg, store: store, tel: tel, now: time.Now, slots: make(chan struct{}, maxCaptures),
-		reviews: make(map[Outcome]prometheus.Counter, len(outcomes)),
+		reviews: make(map[Outcome]telemetry.Counter, len(outcomes)),
 		refused: tel.Counter("refused_total", "Requests that were no review we may answer, by status code.", "code"),
 	}
 	reviews := tel.Counter("reviews_total", "Admission reviews, by what became of them.", "outcome")

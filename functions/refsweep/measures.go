@@ -1,9 +1,11 @@
 package refsweep
 
 import (
+	"io"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/tidemark-dev/tidemark/shared/gitpoll"
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
@@ -13,12 +15,12 @@ import (
 type measures struct {
 	failures           *prometheus.CounterVec
 	credentialFailures prometheus.Counter
-	sweeps             *prometheus.CounterVec
-	moves              prometheus.Counter
-	notifications      *prometheus.CounterVec
-	took               prometheus.Observer
-	targets            *prometheus.GaugeVec
-	last               prometheus.Gauge
+	sweeps             *telemetry.CounterVec
+	moves              telemetry.Counter
+	notifications      *telemetry.CounterVec
+	took               telemetry.Observer
+	targets            *telemetry.GaugeVec
+	last               telemetry.Gauge
 }
 
 func newMeasures(tel *telemetry.Telemetry) measures {
@@ -36,7 +38,20 @@ func newMeasures(tel *telemetry.Telemetry) measures {
 		targets:       tel.Gauge("targets", "Sources of the last sweep, by how it found them; listed ones have a commit.", "kind"),
 		last:          tel.Gauge("last_sweep_timestamp_seconds", "When the last sweep was published.").WithLabelValues(),
 	}
-	tel.Registry.MustRegister(m.failures, m.credentialFailures)
+	pollers := prometheus.NewRegistry()
+	pollers.MustRegister(m.failures, m.credentialFailures)
+	tel.Also(func(w io.Writer) error {
+		families, err := pollers.Gather()
+		if err != nil {
+			return err
+		}
+		for _, f := range families {
+			if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	return m
 }
 

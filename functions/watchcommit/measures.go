@@ -1,24 +1,22 @@
 package watchcommit
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
 
 // measures are the function's metrics.
 type measures struct {
-	drains    *prometheus.CounterVec
-	changes   *prometheus.CounterVec
-	commits   prometheus.Counter
-	pushes    *prometheus.CounterVec
-	settled   *prometheus.CounterVec
-	settles   *prometheus.CounterVec
-	wait      prometheus.Observer
-	replays   prometheus.Counter
-	readBack  prometheus.Counter
-	forgotten prometheus.Counter
-	drift     prometheus.Counter
+	drains    *telemetry.CounterVec
+	changes   *telemetry.CounterVec
+	commits   telemetry.Counter
+	pushes    *telemetry.CounterVec
+	settled   *telemetry.CounterVec
+	settles   *telemetry.CounterVec
+	wait      telemetry.Observer
+	replays   telemetry.Counter
+	readBack  telemetry.Counter
+	forgotten telemetry.Counter
+	drift     telemetry.Counter
 }
 
 func newMeasures(t *telemetry.Telemetry) measures {

@@ -9,9 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // Paths that Handler answers itself; everything else goes to the function.
@@ -34,21 +31,19 @@ type Options struct {
 
 // Handler is a function with its metrics and health endpoints around it. Hosts find Ready, Alive and Stop on it.
 type Handler struct {
-	next    http.Handler
-	tel     *Telemetry
-	opts    Options
-	metrics http.Handler
-	took    *prometheus.HistogramVec
-	panics  prometheus.Counter
+	next   http.Handler
+	tel    *Telemetry
+	opts   Options
+	took   *HistogramVec
+	panics Counter
 }
 
 // Handler puts /metrics, /health/readiness and /health/liveness beside next, measures its requests and turns a panic into 500.
 func (t *Telemetry) Handler(next http.Handler, opts Options) *Handler {
 	return &Handler{
 		next: next, tel: t, opts: opts,
-		metrics: promhttp.HandlerFor(t.Registry, promhttp.HandlerOpts{}),
-		took:    t.Histogram("request_duration_seconds", "Time from request to answer, by status code.", Seconds, "code"),
-		panics:  t.Counter("panics_total", "Requests that ended in a panic.").WithLabelValues(),
+		took:   t.Histogram("request_duration_seconds", "Time from request to answer, by status code.", Seconds, "code"),
+		panics: t.Counter("panics_total", "Requests that ended in a panic.").WithLabelValues(),
 	}
 }
 
@@ -121,7 +116,10 @@ func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	h.metrics.ServeHTTP(w, r)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	if err := h.tel.metrics.write(w); err != nil {
+		h.tel.Log.Error("metrics not written", "error", err)
+	}
 }
 
 // statusRecorder remembers the status code that was sent.

@@ -10,33 +10,30 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
+	"time"
 )
 
 // Telemetry is the logger and the metrics of one function.
 type Telemetry struct {
 	// Log writes JSON lines that carry the function's name.
 	Log *slog.Logger
-	// Registry holds the function's metrics; Handler serves it.
-	Registry *prometheus.Registry
 
 	function string
+	metrics  registry
 }
 
 // New is the Telemetry of a running function: standard error, at the level that LOG_LEVEL names (debug, info, warn,
 // error; default info).
 func New(function string) *Telemetry {
 	t := WriteTo(os.Stderr, function)
-	t.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.Also(writeProcess(time.Now()))
 	return t
 }
 
 // WriteTo is a Telemetry that logs to w and measures nothing of the process itself; tests use it.
 func WriteTo(w io.Writer, function string) *Telemetry {
 	log := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level(os.Getenv("LOG_LEVEL"))}))
-	return &Telemetry{Log: log.With("function", function), Registry: prometheus.NewRegistry(), function: function}
+	return &Telemetry{Log: log.With("function", function), function: function, metrics: registry{families: map[string]*family{}}}
 }
 
 func level(name string) slog.Level {
@@ -51,24 +48,26 @@ func level(name string) slog.Level {
 func (t *Telemetry) Function() string { return t.function }
 
 // Counter registers tidemark_<function>_<what>; what ends in _total.
-func (t *Telemetry) Counter(what, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: t.name(what), Help: help}, labels)
-	t.Registry.MustRegister(c)
-	return c
+func (t *Telemetry) Counter(what, help string, labels ...string) *CounterVec {
+	return &CounterVec{t.metrics.add(kindCounter, t.name(what), help, nil, labels)}
 }
 
 // Gauge registers tidemark_<function>_<what>; what ends in its unit.
-func (t *Telemetry) Gauge(what, help string, labels ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: t.name(what), Help: help}, labels)
-	t.Registry.MustRegister(g)
-	return g
+func (t *Telemetry) Gauge(what, help string, labels ...string) *GaugeVec {
+	return &GaugeVec{t.metrics.add(kindGauge, t.name(what), help, nil, labels)}
 }
 
-// Histogram registers tidemark_<function>_<what>; what ends in its unit, which is that of the buckets too.
-func (t *Telemetry) Histogram(what, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: t.name(what), Help: help, Buckets: buckets}, labels)
-	t.Registry.MustRegister(h)
-	return h
+// Histogram registers tidemark_<function>_<what>; what ends in its unit, which is that of the buckets too. Buckets are
+// upper limits, in rising order.
+func (t *Telemetry) Histogram(what, help string, buckets []float64, labels ...string) *HistogramVec {
+	return &HistogramVec{t.metrics.add(kindHistogram, t.name(what), help, buckets, labels)}
+}
+
+// Also adds metrics that are kept elsewhere; write writes them in Prometheus' text format.
+func (t *Telemetry) Also(write func(io.Writer) error) {
+	t.metrics.mu.Lock()
+	defer t.metrics.mu.Unlock()
+	t.metrics.others = append(t.metrics.others, write)
 }
 
 // Seconds are buckets for what takes between a millisecond and a minute.
