@@ -198,7 +198,7 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 			purposes[key] = t.purpose(sh)
 			t.shards = append(t.shards, &shard{
 				target: t, kube: sh, key: key, objects: map[string]queue.Object{},
-				observer: attribution.NewObserver(attribution.GroupResource(key.GVR.Group, key.GVR.Resource), family),
+				observer: observerOf(sh, family),
 			})
 			keys = append(keys, key)
 		}
@@ -224,4 +224,10 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 
 func temporary(missing []*kube.NotServed) bool {
 	return slices.ContainsFunc(missing, func(n *kube.NotServed) bool { return n.Temporary })
+}
+
+func observerOf(sh kube.Shard, family *attribution.Family) *attribution.Observer {
+	o := attribution.NewObserver(attribution.GroupResource(sh.Resource.Group, sh.Resource.Resource), family)
+	o.Narrowed = sh.Selector != nil && !sh.Selector.Empty()
+	return o
 }

@@ -6,6 +6,9 @@ import "time"
 // seen of the object before, and bounds the time of each change by the stamps of its neighbours. It is not
 // safe for concurrent use.
 type Observer struct {
+	// Narrowed is for a watch that asks for some labels only.
+	Narrowed bool
+
 	resource  string
 	family    *Family
 	traces    map[string]Trace
@@ -61,6 +64,7 @@ func (o *Observer) See(eventType string, object map[string]any) *Sighting {
 // SeeAfter is See for a caller that remembers the traces itself. previous is nil when it is not known.
 func (o *Observer) SeeAfter(previous *Trace, eventType string, object map[string]any) *Sighting {
 	s := Observe(eventType, object, previous)
+	s.Narrowed = o.Narrowed
 	o.family.Note(o.resource, &s)
 	s.After = o.after
 	at := s.knownTime()

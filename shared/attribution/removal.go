@@ -27,6 +27,12 @@ func (j *judge) removal() Resolution {
 		}
 		return j.begun(exact, classify(exact, true))
 	}
+	if j.seen.Narrowed && j.Exact != nil && exact == nil && j.seen.Type == Deleted {
+		// A removal's version is in no answer but a delete's. This is a write's: the object lost the labels that the
+		// watch asks for.
+		r, _ := j.version()
+		return r
+	}
 	if j.Last != nil && j.Last.removes() {
 		if r, decided := j.deletedUID(); decided {
 			return r
@@ -66,7 +72,7 @@ func (j *judge) begun(r *Record, result Result) Resolution {
 	if out, by := j.initiator(r.Author, r.received()); by {
 		return out
 	}
-	out := Resolution{Fact: r.Fact, Result: result, Provisional: r.Deletion != DeletionFinal}
+	out := Resolution{Fact: r.Fact, Result: result, Provisional: r.Deletion != DeletionFinal || j.seen.Narrowed}
 	if result == Weak {
 		out.Fact.Tier = TierDeleted
 	}
@@ -108,6 +114,9 @@ func (j *judge) asked() Resolution {
 // delete that was answered proves that the object was still there when it was received, so what ended
 // before cannot have removed it; and what came before the object's last sign of life was a dry run.
 func (j *judge) gone() Resolution {
+	if j.seen.Narrowed {
+		return nobody(WhyNarrowed)
+	}
 	var all []Request
 	if j.Last != nil && j.Last.Unverified && j.Last.removes() {
 		if j.Last.Contested(j.skew) {

@@ -140,9 +140,15 @@ func (j *judge) created() Resolution {
 	if j.incomplete(j.seen.Created) {
 		return nobody(WhyCrowded)
 	}
+	if !j.seen.touched().Before(j.seen.Created.Add(2 * stampWidth)) {
+		return nobody(WhyGap) // it was written after it was made
+	}
 	var found people
 	for i := range j.Named {
 		r := &j.Named[i]
+		if j.seen.Narrowed && j.writes(r) && j.meets(r, j.seen.Created) {
+			found.add(r)
+		}
 		if r.Created && j.mine(r) && j.meets(r, j.seen.Created) && j.seen.managedBy(r.Manager) {
 			found.add(r)
 		}

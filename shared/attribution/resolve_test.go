@@ -156,6 +156,8 @@ func see(event string, versions ...version) *Sighting {
 	return s
 }
 
+func narrowed(s *Sighting) *Sighting { s.Narrowed = true; return s }
+
 func TestResolve(t *testing.T) {
 	before := version{rv: "5", made: 1, fields: "kubectl@3+ab"}
 	written := version{rv: "6", made: 1, fields: "kubectl@7+ab"}
@@ -281,6 +283,12 @@ func TestResolve(t *testing.T) {
 			Sighting: see(Deleted, before, version{rv: "6", made: 1}),
 			Last:     record("bob delete 7.1-7.2 unverified", DeletionFinal), CRDs: list("alice delete 8.1-8.2"),
 		}, "absent several"},
+
+		// A watch of some labels only.
+		{"a write took the labels that the watch asks for", 0, Evidence{Sighting: narrowed(see(Deleted, before, version{rv: "6", made: 1, fields: "kubectl@3"})), Exact: record("alice patch 7.1-7.2", "")}, "alice exact_user provisional"},
+		{"perhaps it only lost the labels", 0, Evidence{Sighting: narrowed(see(Deleted, before, version{rv: "6", made: 1})), Last: record("bob delete 7.1-7.2 unverified", DeletionFinal)}, "absent narrowed"},
+		{"it got the labels after it was made", 0, Evidence{Sighting: narrowed(see(Added, version{rv: "6", made: 1, fields: "kubectl@5"})), Named: list("alice create 1.1-1.2 created", "bob patch 5.1-5.2")}, "absent gap"},
+		{"within the second", 0, Evidence{Sighting: narrowed(see(Added, version{rv: "6", made: 1, fields: "kubectl@1"})), Named: list("alice create 1.1-1.2 created", "bob patch 1.5-1.6")}, "absent several"},
 
 		// Removals that a controller completes.
 		{"a namespace takes its objects along", 0, Evidence{

@@ -32,6 +32,9 @@ type Sighting struct {
 	Managed []ManagedEntry
 	// Owners are the uids of the object's owners.
 	Owners []string
+	// Narrowed tells that the watch asks for some labels only: an object may come and go without being made
+	// or deleted.
+	Narrowed bool
 	// Previous is what the watch saw of this uid before this change, with nothing missed in between;
 	// nil when that is not known.
 	Previous *Trace

@@ -39,6 +39,7 @@ const (
 	WhyMismatch    Why = "mismatch"          // what was recorded does not fit what was seen
 	WhyCrowded     Why = "crowded"           // too many requests to keep them all
 	WhyGap         Why = "gap"               // the version before was not seen
+	WhyNarrowed    Why = "narrowed"          // the watch asks for some labels only, and the object may just have lost them
 	WhyCRDDeleted  Why = "crd-deleted"       // the type went, and the object with it
 	WhyUninitiated Why = "initiator-unknown" // a controller completed a removal that somebody else began
 )

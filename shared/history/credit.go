@@ -9,7 +9,7 @@ import (
 // Credit settles who made the change: the author of the resolution, or nobody. Where nothing else tells when it
 // happened, it happened when the request was answered.
 func (c *Change) Credit(r attribution.Resolution) {
-	c.Actor, c.Evidence = nil, Evidence{Class: string(attribution.Absent)}
+	c.Actor, c.Evidence = nil, Evidence{Class: string(attribution.Absent), Why: string(r.Why)}
 	if r.Result == attribution.Absent || r.Result == "" || r.Fact.Author == "" {
 		return
 	}
