@@ -140,6 +140,16 @@ variable "sweep_environment" {
   }
 }
 
+variable "moved_sink_url" {
+  description = "Where refsweep posts a CloudEvent when something moved, a broker's address for example; null: nowhere, and who wants to know asks for the observations."
+  type        = string
+  default     = null
+  validation {
+    condition     = var.moved_sink_url == null || can(regex("^https?://[^/@ ]+(/[^ ]*)?$", var.moved_sink_url))
+    error_message = "moved_sink_url must be an http or https address without credentials."
+  }
+}
+
 variable "webhooks" {
   description = "Names with TLS under which the API server reaches the two webhooks, and the Secrets with their certificates (infra/knative/webhooks); null: the API server reaches them some other way."
   type = object({

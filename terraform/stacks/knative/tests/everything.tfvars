@@ -25,3 +25,4 @@ webhooks = {
   ca_bundle        = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K"
 }
 ingress_namespace = "istio-system"
+moved_sink_url    = "http://broker-ingress.knative-eventing.svc.cluster.local/tidemark/default"

@@ -113,3 +113,13 @@ run "another_ingress_is_let_in" {
     error_message = "instead of Kourier"
   }
 }
+
+run "moves_are_sent_where_they_are_wanted" {
+  variables {
+    moved_sink_url = "http://broker-ingress.knative-eventing.svc.cluster.local/tidemark/default"
+  }
+  assert {
+    condition     = local.moved.K_SINK == "http://broker-ingress.knative-eventing.svc.cluster.local/tidemark/default"
+    error_message = "the function posts there"
+  }
+}

@@ -155,6 +155,14 @@ run "authorities_that_are_no_base64_are_refused" {
   expect_failures = [var.webhooks]
 }
 
+run "sinks_with_credentials_are_refused" {
+  command = plan
+  variables {
+    moved_sink_url = "http://u:hunter2@broker/x"
+  }
+  expect_failures = [var.moved_sink_url]
+}
+
 run "odd_namespaces_are_refused" {
   command = plan
   variables {
