@@ -183,7 +183,7 @@ func (s *Session) ReadBack(ctx context.Context, namespace, name, rv string) (*un
 			return nil, nil
 		}
 		if err := tries.wait(ctx, err); err != nil {
-			return nil, fmt.Errorf("read %s %s/%s back at %s: %w", s.Shard.Resource.GroupVersionResource.GroupResource(), namespace, name, rv, err)
+			return nil, fmt.Errorf("read %s %s/%s back at %s: %w", s.Shard.Resource.GroupResource(), namespace, name, rv, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package valkeytest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,7 +9,11 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 )
+
+// installTimeout bounds one command of a package manager.
+const installTimeout = 5 * time.Minute
 
 var servers = []string{"valkey-server", "redis-server"}
 
@@ -80,7 +85,9 @@ func install() error {
 
 func run(sudo, command []string) error {
 	command = append(append([]string{}, sudo...), command...)
-	cmd := exec.Command(command[0], command[1:]...)
+	ctx, cancel := context.WithTimeout(context.Background(), installTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -1,11 +1,15 @@
 package valkeytest
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
+
+const dialTimeout = 5 * time.Second
 
 // Weather is how the network to a store behaves.
 type Weather int
@@ -29,7 +33,7 @@ type Outage struct {
 // NewOutage listens in front of a single node. It begins Fair and ends with the test.
 func NewOutage(t testing.TB, target string) *Outage {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
@@ -86,7 +90,9 @@ func (o *Outage) serve(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	server, err := net.Dial("tcp", o.target)
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", o.target)
 	if err != nil {
 		_ = client.Close()
 		return

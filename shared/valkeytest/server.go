@@ -160,7 +160,7 @@ func startOnce(binary, config string, args []string) (string, func(), error) {
 	command = append(append(command,
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"), args...)
-	shell := exec.Command("/bin/sh", command...)
+	shell := exec.CommandContext(context.Background(), "/bin/sh", command...) // ended by its pipe
 	pipe, err := shell.StdinPipe()
 	if err != nil {
 		return "", nil, err
@@ -184,7 +184,7 @@ func startOnce(binary, config string, args []string) (string, func(), error) {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
