@@ -270,3 +270,21 @@ func TestRoundTrips(t *testing.T) {
 		}
 	}
 }
+
+func TestAnotherFolderIsWrittenAnew(t *testing.T) {
+	w := tale(t, "", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+	})
+	w.target(strings.Replace(smallTarget(""), "path: p", "path: q", 1))
+	w.tick()
+	w.at(2)
+	w.facts()
+	w.tick()
+	w.wantHistory(first, first, "alice: create a")
+	for _, file := range []string{"p/shop/configmaps/old-0.yaml", "q/shop/configmaps/old-0.yaml", "q/shop/configmaps/a.yaml"} {
+		if _, there := w.repo.Files("main")[file]; !there {
+			t.Errorf("%s is not there: %v", file, w.repo.Files("main"))
+		}
+	}
+}

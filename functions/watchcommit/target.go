@@ -203,10 +203,11 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 			keys = append(keys, key)
 		}
 		all = append(all, t.shards...)
-		if temporary(t.missing) {
-			continue // an extension API server that does not answer takes no cursor away
+		var absent []schema.GroupResource
+		for _, n := range t.missing {
+			absent = append(absent, n.Resource)
 		}
-		if n, err := f.store.SettleShards(ctx, string(t.spec.UID), purposes); err != nil {
+		if n, err := f.store.SettleShards(ctx, string(t.spec.UID), purposes, absent...); err != nil {
 			return err
 		} else if n > 0 {
 			f.log.Info("shards left or changed their purpose: they replay when they are back", "target", t.spec.Name, "shards", n)
@@ -220,10 +221,6 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 		s.cursor, s.seen = cursors[i], cursors[i]
 	}
 	return nil
-}
-
-func temporary(missing []*kube.NotServed) bool {
-	return slices.ContainsFunc(missing, func(n *kube.NotServed) bool { return n.Temporary })
 }
 
 func observerOf(sh kube.Shard, family *attribution.Family) *attribution.Observer {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tidemark-dev/tidemark/shared/queue"
 	"github.com/tidemark-dev/tidemark/shared/valkeytest"
 )
@@ -286,9 +288,9 @@ func TestShardsThatLeaveOrServeAnotherPurposeAreForgotten(t *testing.T) {
 	valkeytest.EachAndCluster(t, func(t *testing.T, server valkeytest.Server) {
 		ctx, store := context.Background(), newStore(t, server)
 		cm, dep := queue.Shard{TargetUID: "t", GVR: configmaps, Namespace: "shop"}, queue.Shard{TargetUID: "t", GVR: deployments}
-		settle := func(want int, purposes map[queue.Shard]string) {
+		settle := func(want int, purposes map[queue.Shard]string, absent ...schema.GroupResource) {
 			t.Helper()
-			if n, err := store.SettleShards(ctx, "t", purposes); err != nil || n != want {
+			if n, err := store.SettleShards(ctx, "t", purposes, absent...); err != nil || n != want {
 				t.Fatalf("forgot %d %v, want %d", n, err, want)
 			}
 		}
@@ -300,6 +302,10 @@ func TestShardsThatLeaveOrServeAnotherPurposeAreForgotten(t *testing.T) {
 		settle(1, map[queue.Shard]string{cm: "a", dep: "b"})
 		if got, err := store.WatchCursors(ctx, []queue.Shard{cm, dep}); err != nil || !cmp.Equal(got, []string{"5", ""}) {
 			t.Fatalf("cursors %v %v, want the one of another purpose gone", got, err)
+		}
+		settle(0, map[queue.Shard]string{dep: "b"}, configmaps.GroupResource())
+		if got, err := store.WatchCursors(ctx, []queue.Shard{cm}); err != nil || got[0] != "5" {
+			t.Fatalf("cursor %v %v of a resource that is absent for a moment", got, err)
 		}
 		settle(1, map[queue.Shard]string{dep: "b"})
 		if got, err := store.WatchCursors(ctx, []queue.Shard{cm}); err != nil || got[0] != "" {

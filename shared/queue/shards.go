@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -30,8 +31,9 @@ func shardOf(targetUID, field string) Shard {
 
 // SettleShards compares the shards of a target, each with the purpose its cursor serves (where it writes and
 // what it selects), with those of the last drain. Shards that left, and shards whose purpose is another now, lose
-// their cursor and notes, so they replay. It returns how many did.
-func (s *RedisStore) SettleShards(ctx context.Context, targetUID string, purposes map[Shard]string) (forgotten int, err error) {
+// their cursor and notes, so they replay. Those of a resource that is absent, as it may be for a moment after the API
+// server began, keep them. It returns how many were forgotten.
+func (s *RedisStore) SettleShards(ctx context.Context, targetUID string, purposes map[Shard]string, absent ...schema.GroupResource) (forgotten int, err error) {
 	key := s.shardsKey(targetUID)
 	before, err := s.client.HGetAll(ctx, key).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -42,10 +44,11 @@ func (s *RedisStore) SettleShards(ctx context.Context, targetUID string, purpose
 		now[sh.field()] = purpose
 	}
 	for field, purpose := range before {
-		if now[field] == purpose {
+		shard := shardOf(targetUID, field)
+		if now[field] == purpose || slices.Contains(absent, shard.GVR.GroupResource()) {
 			continue
 		}
-		if err := s.ForgetShard(ctx, shardOf(targetUID, field)); err != nil {
+		if err := s.ForgetShard(ctx, shard); err != nil {
 			return forgotten, err
 		}
 		forgotten++
