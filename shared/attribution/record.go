@@ -33,7 +33,13 @@ type Claim struct {
 // ParseRecord reads a stored value. A value without an author, or that is no record, is a miss.
 func ParseRecord(value string) (Record, bool) {
 	var r Record
-	if json.Unmarshal([]byte(value), &r) != nil || r.Author == "" {
+	if !parsePlain(value, &r) {
+		r = Record{}
+		if json.Unmarshal([]byte(value), &r) != nil {
+			return Record{}, false
+		}
+	}
+	if r.Author == "" {
 		return Record{}, false
 	}
 	r.Tier = ""

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,25 +48,13 @@ func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRout
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
 // which is not the same as that nobody is.
 func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQuery) ([]AuthorResolution, error) {
-	r := reader{index: a, pipe: a.client.Pipeline(), gets: map[string]*redis.StringCmd{}, lists: map[string]*redis.StringSliceCmd{}, parsed: map[*redis.StringSliceCmd][]attribution.Request{}}
+	r := reader{index: a, pipe: a.client.Pipeline(), gets: make(map[string]*stored, 2*len(queries)), lists: map[string]*redis.StringSliceCmd{}, parsed: map[*redis.StringSliceCmd][]attribution.Request{}}
 	evidence := make([]evidenceCmds, len(queries))
 	for i := range queries {
 		evidence[i] = r.ask(ctx, &queries[i])
 	}
-	if len(r.gets)+len(r.lists) > 0 {
-		if _, err := r.pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("look up authors: %w", err)
-		}
-	}
-	for _, list := range r.lists {
-		if err := list.Err(); err != nil {
-			return nil, fmt.Errorf("look up authors: %w", err)
-		}
-	}
-	for _, get := range r.gets {
-		if err := get.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("look up authors: %w", err)
-		}
+	if err := r.fetch(ctx); err != nil {
+		return nil, fmt.Errorf("look up authors: %w", err)
 	}
 	out := make([]AuthorResolution, len(queries))
 	for i := range queries {
@@ -81,18 +68,26 @@ func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQu
 type reader struct {
 	index *AttributionIndex
 	pipe  redis.Pipeliner
-	gets  map[string]*redis.StringCmd
+	gets  map[string]*stored
+	order []*stored // gets, as they were asked for
 	lists map[string]*redis.StringSliceCmd
 	key   []byte
 
 	parsed map[*redis.StringSliceCmd][]attribution.Request
 }
 
+// stored is the value of a key, once it is fetched.
+type stored struct {
+	key   string
+	value string
+	found bool
+}
+
 // evidenceCmds are the reads that concern one query; nil where there is nothing to read.
 type evidenceCmds struct {
 	resource             string
 	seen                 *attribution.Sighting
-	exact, last, version *redis.StringCmd
+	exact, last, version *stored
 	// Only with a Sighting.
 	named, scoped, scopedAll, namespace, crd *redis.StringSliceCmd
 	owners                                   []ownerCmds
@@ -100,7 +95,7 @@ type evidenceCmds struct {
 
 // ownerCmds are the reads that concern the deletion of an owner.
 type ownerCmds struct {
-	deletion *redis.StringCmd
+	deletion *stored
 	removal  *evidenceCmds
 	owners   []ownerCmds
 }
@@ -123,13 +118,13 @@ func (r *reader) askFor(ctx context.Context, q subject) evidenceCmds {
 	gr, prefix, route, uid := q.resource, r.index.prefix, q.route, q.uid
 	e := evidenceCmds{resource: gr, seen: q.seen}
 	if uid != "" && q.version != "" {
-		e.exact = r.get(ctx, appendExactKey(r.key[:0], prefix, route, gr, uid, q.version))
+		e.exact = r.get(appendExactKey(r.key[:0], prefix, route, gr, uid, q.version))
 	}
 	if uid != "" && q.removal {
-		e.last = r.get(ctx, appendLastKey(r.key[:0], prefix, route, gr, uid))
+		e.last = r.get(appendLastKey(r.key[:0], prefix, route, gr, uid))
 	}
 	if q.version != "" {
-		e.version = r.get(ctx, appendVersionKey(r.key[:0], prefix, route, gr, q.version))
+		e.version = r.get(appendVersionKey(r.key[:0], prefix, route, gr, q.version))
 	}
 	s := q.seen
 	if s == nil {
@@ -155,7 +150,7 @@ func (r *reader) askOwners(ctx context.Context, route string, owners []attributi
 	var out []ownerCmds
 	for _, o := range owners {
 		cmds := ownerCmds{
-			deletion: r.get(ctx, appendDeletionKey(r.key[:0], r.index.prefix, route, o.UID)),
+			deletion: r.get(appendDeletionKey(r.key[:0], r.index.prefix, route, o.UID)),
 			owners:   r.askOwners(ctx, route, o.Owners),
 		}
 		if o.Removal != nil {
@@ -169,15 +164,15 @@ func (r *reader) askOwners(ctx context.Context, route string, owners []attributi
 	return out
 }
 
-func (r *reader) get(ctx context.Context, key []byte) *redis.StringCmd {
+func (r *reader) get(key []byte) *stored {
 	r.key = key
-	if cmd, asked := r.gets[string(key)]; asked {
-		return cmd
+	if get, asked := r.gets[string(key)]; asked {
+		return get
 	}
-	name := string(key)
-	cmd := r.pipe.Get(ctx, name)
-	r.gets[name] = cmd
-	return cmd
+	get := &stored{key: string(key)}
+	r.gets[get.key] = get
+	r.order = append(r.order, get)
+	return get
 }
 
 func (r *reader) list(ctx context.Context, key []byte) *redis.StringSliceCmd {
@@ -241,11 +236,11 @@ func (r *reader) requests(cmd *redis.StringSliceCmd) []attribution.Request {
 	return out
 }
 
-func record(cmd *redis.StringCmd) *attribution.Record {
-	if cmd == nil || cmd.Err() != nil {
+func record(get *stored) *attribution.Record {
+	if get == nil || !get.found {
 		return nil
 	}
-	if r, ok := attribution.ParseRecord(cmd.Val()); ok {
+	if r, ok := attribution.ParseRecord(get.value); ok {
 		return &r
 	}
 	return nil
