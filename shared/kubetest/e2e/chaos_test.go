@@ -6,18 +6,19 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/kubetest"
 )
 
@@ -139,7 +140,7 @@ func (c *crowd) number() int {
 // change makes exactly one change to an object picked at random, and sometimes a re-apply that makes none.
 func (c *crowd) change(p *person, random *rand.Rand) {
 	kind := six[random.IntN(len(six))]
-	namespace, name := []string{"shop", "platform"}[random.IntN(2)], fmt.Sprintf("it-%d", random.IntN(6))
+	namespace, name := []string{"shop", "platform"}[random.IntN(2)], fmt.Sprintf("it-%d", random.IntN(3))
 	lock, _ := c.locks.LoadOrStore(object(kind.gvr, namespace, name), &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()
 	defer lock.(*sync.Mutex).Unlock()
@@ -169,53 +170,96 @@ func (c *crowd) change(p *person, random *rand.Rand) {
 	}
 }
 
-// runCopies keeps a copy of watchcommit running for each setting, ticks it all the time, and kills it at random, until
-// stop is called.
-func (w *world) runCopies(windows ...string) (stop func() (kills int)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	kills := 0
+// copies keeps one watchcommit running for each window, ticks it all the time, and kills it at random. Now and then all
+// of them are killed at the worst moments: as a push arrives, and when it has landed and nobody was told.
+type copies struct {
+	w       *world
+	mu      sync.Mutex
+	running []*function
+	kills   int
+	atPush  int
+}
+
+func (c *copies) run(ctx context.Context, all *sync.WaitGroup, windows ...string) {
+	c.running = make([]*function, len(windows))
 	for i, window := range windows {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(i), 77))
-			for ctx.Err() == nil {
-				f, err := tryStart(w.t, "watchcommit", append(w.settings, "WATCH_WINDOW="+window)...)
-				if err != nil {
-					w.t.Errorf("start a copy: %v", err)
-					return
-				}
-				life, die := context.WithTimeout(ctx, time.Second+time.Duration(random.Int64N(int64(3*time.Second))))
-				for life.Err() == nil {
-					_, _, _ = f.post(life, "/", "") // killed in the middle, mostly
-				}
-				die()
-				f.kill()
-				mu.Lock()
-				kills++
-				mu.Unlock()
-			}
-		})
+		all.Go(func() { c.runOne(ctx, i, "WATCH_WINDOW="+window) })
 	}
-	return func() int {
-		cancel()
-		all.Wait()
-		return kills
+	all.Go(func() { c.spoilPushes(ctx) })
+}
+
+func (c *copies) runOne(ctx context.Context, i int, window string) {
+	random := rand.New(rand.NewPCG(uint64(i), 77))
+	for ctx.Err() == nil {
+		f, err := tryStart(c.w.t, "watchcommit", append(c.w.settings, window)...)
+		if err != nil {
+			c.w.t.Errorf("start a copy: %v", err)
+			return
+		}
+		c.mu.Lock()
+		c.running[i] = f
+		c.mu.Unlock()
+		life, die := context.WithTimeout(ctx, time.Second+time.Duration(random.Int64N(int64(3*time.Second))))
+		for life.Err() == nil && !f.ended() {
+			_, _, _ = f.post(life, "/", "") // killed in the middle, mostly
+		}
+		die()
+		f.kill()
+		c.mu.Lock()
+		c.kills++
+		c.mu.Unlock()
+	}
+}
+
+// killAll ends all copies at once.
+func (c *copies) killAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.atPush++
+	for _, f := range c.running {
+		if f != nil {
+			f.kill()
+		}
+	}
+}
+
+func (c *copies) spoilPushes(ctx context.Context) {
+	landed := func(rw http.ResponseWriter, r *http.Request, git http.Handler) {
+		gittest.LoseAnswer(rw, r, gittest.After(git, c.killAll))
+	}
+	for turn := 0; ; turn++ {
+		select {
+		case <-ctx.Done():
+			c.w.git.ClearFaults()
+			return
+		case <-time.After(1500 * time.Millisecond):
+		}
+		c.w.git.ClearFaults()
+		if turn%3 == 0 {
+			c.w.git.Inject(gittest.Pushes, 1, gittest.Before(c.killAll))
+		} else {
+			c.w.git.Inject(gittest.Pushes, 1, landed)
+		}
 	}
 }
 
 func TestFiveHundredChangesWithKillsAndTwoCopies(t *testing.T) {
-	w := newChaos(t, kubetest.Options{}, "WATCH_WINDOW=0", "ATTRIBUTION_GRACE=20s", "BRANCH_LEASE=2s")
+	// Facts come in lumps, so that one push holds several changes of one object.
+	w := newChaos(t, kubetest.Options{AuditMaxWait: 3 * time.Second}, "WATCH_WINDOW=0", "ATTRIBUTION_GRACE=20s", "BRANCH_LEASE=1s")
 	people := newCrowd(w)
-	stop := w.runCopies("0", "3s")
+	copies := &copies{w: w}
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	copies.run(ctx, &all, "0", "3s")
 	people.work(500, 400*time.Millisecond)
-	kills := stop()
+	stop()
+	all.Wait()
 	w.eventually("all changes are in git", func() bool { return countOf(w.records()) >= len(people.truth.done) && w.settled() })
 	w.wantHistory(people.truth)
 	w.wantTree("clusters/prod", listings()...)
-	t.Logf("%d changes, %d kills, %d commits", len(people.truth.done), kills, len(w.history()))
-	if kills < 10 {
-		t.Errorf("only %d kills", kills)
+	t.Logf("%d changes, %d kills, at a push %d times, %d commits", len(people.truth.done), copies.kills, copies.atPush, len(w.history()))
+	if copies.kills < 20 || copies.atPush < 5 {
+		t.Errorf("only %d kills, at a push %d times", copies.kills, copies.atPush)
 	}
 }
 

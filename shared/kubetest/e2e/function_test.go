@@ -119,6 +119,15 @@ func (f *function) kill() {
 	<-f.done
 }
 
+func (f *function) ended() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (f *function) end() {
 	f.kill()
 	if f.t.Failed() {

@@ -28,6 +28,7 @@ type world struct {
 	t        *testing.T
 	cluster  *kubetest.Cluster
 	redis    valkeytest.Server
+	git      *gittest.Server
 	repo     *gittest.Repository
 	ingest   *function
 	watch    *function
@@ -35,7 +36,7 @@ type world struct {
 	secrets  []string
 }
 
-// admin is the name by which the git server knows us.
+// gitUser is the name by which the git server knows us.
 const gitUser = "tidemark"
 
 func newWorld(t *testing.T, options kubetest.Options, target string, settings ...string) *world {
@@ -43,9 +44,9 @@ func newWorld(t *testing.T, options kubetest.Options, target string, settings ..
 	w := &world{t: t}
 	w.redis, _ = valkeytest.Own(t)
 	auditToken, gitPassword := w.secret(), w.secret()
-	git := gittest.NewServer(t)
-	git.RequirePassword(gitUser, gitPassword)
-	w.repo = git.Repository("cfg.git")
+	w.git = gittest.NewServer(t)
+	w.git.RequirePassword(gitUser, gitPassword)
+	w.repo = w.git.Repository("cfg.git")
 
 	store := []string{"REDIS_ADDR=" + w.redis.Addr, "REDIS_KEY_PREFIX=" + w.redis.Prefix}
 	w.ingest = start(t, "auditingest", append(store, "AUDIT_TOKENS=default="+auditToken)...)
