@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/functions/authorcapture"
 	"github.com/tidemark-dev/tidemark/functions/refsweep"
 	"github.com/tidemark-dev/tidemark/functions/watchcommit"
+	"github.com/tidemark-dev/tidemark/functions/who"
 	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/settings"
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
@@ -20,7 +21,7 @@ import (
 
 // Config is what the process reads for itself; each function reads its own settings beside it.
 type Config struct {
-	Functions  []string      `envconfig:"FUNCTIONS" default:"auditingest,authorcapture,watchcommit" desc:"the functions to run; refsweep must be asked for, as it needs sources"`
+	Functions  []string      `envconfig:"FUNCTIONS" default:"auditingest,authorcapture,watchcommit" desc:"the functions to run; refsweep must be asked for, as it needs sources, and so must who, as it tells names"`
 	RedisAddr  string        `envconfig:"REDIS_ADDR" desc:"the store of all functions; empty: one inside this process, which is gone when it ends"`
 	DrainEvery time.Duration `envconfig:"DRAIN_EVERY" default:"1s" desc:"pause between two ticks of watchcommit"`
 	SweepEvery time.Duration `envconfig:"SWEEP_EVERY" default:"1m" desc:"pause between two ticks of refsweep"`
@@ -38,6 +39,7 @@ var members = []member{
 	{"auditingest", auditingest.FromEnv, []string{"/audit-webhook", "/audit-webhook/"}, nil},
 	{"authorcapture", authorcapture.FromEnv, []string{"/validate-operator-types"}, nil},
 	{"watchcommit", watchcommit.FromEnv, nil, func(c *Config) time.Duration { return c.DrainEvery }},
+	{"who", who.FromEnv, nil, nil},
 	{"refsweep", refsweep.FromEnv, []string{"/observations"}, func(c *Config) time.Duration { return c.SweepEvery }},
 }
 

@@ -20,6 +20,7 @@ var budgets = map[string]int64{
 	"authorcapture": 14e6,
 	"refsweep":      19e6,
 	"watchcommit":   22e6,
+	"who":           22e6,
 }
 
 // binary builds functions/FUNCTION/PLATFORM for an architecture and returns its path.
