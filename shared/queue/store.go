@@ -6,8 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,8 +52,19 @@ type RedisStore struct {
 	prefix string
 }
 
+// clientLog keeps the client library's own lines, which go to standard error as plain text and tell what the errors of
+// the calls tell too, out of the functions' logs, except at debug level.
+type clientLog struct{}
+
+func (clientLog) Printf(_ context.Context, format string, v ...any) {
+	slog.Debug("redis client", "error", fmt.Sprintf(format, v...))
+}
+
+var quietClient = sync.OnceFunc(func() { redis.SetLogger(clientLog{}) })
+
 // NewRedisStore checks the configuration and returns a store that connects when first used.
 func NewRedisStore(cfg RedisStoreConfig) (*RedisStore, error) {
+	quietClient()
 	addrs, err := splitAddrs(cfg.Addr)
 	if err != nil {
 		return nil, err

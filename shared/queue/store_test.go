@@ -87,3 +87,45 @@ func TestKeyPrefix(t *testing.T) {
 		}
 	}
 }
+
+func TestStoreBehindSentinels(t *testing.T) {
+	server := valkeytest.Sentinel(t)
+	store, err := queue.NewRedisStore(queue.RedisStoreConfig{Addr: server.Addr, MasterName: valkeytest.MasterName, KeyPrefix: server.Prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ctx := context.Background()
+	if err := store.AdvanceWatchCursor(ctx, "t", configmaps, "", "7"); err != nil {
+		t.Fatal(err)
+	}
+	if rv, ok := store.LookupWatchCursor(ctx, "t", configmaps, ""); !ok || rv != "7" {
+		t.Fatalf("cursor %q %v, want 7", rv, ok)
+	}
+}
+
+func TestStoreOverTLS(t *testing.T) {
+	server, caFile := valkeytest.TLS(t)
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		cfg  queue.RedisStoreConfig
+		want bool
+	}{
+		{"with its authority", queue.RedisStoreConfig{CAFile: caFile}, true},
+		{"with the system's authorities", queue.RedisStoreConfig{TLSEnabled: true}, false},
+		{"without TLS", queue.RedisStoreConfig{}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cfg.Addr, c.cfg.KeyPrefix = server.Addr, server.Prefix
+			store, err := queue.NewRedisStore(c.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			if err := store.Ping(ctx); (err == nil) != c.want {
+				t.Errorf("ping: %v", err)
+			}
+		})
+	}
+}

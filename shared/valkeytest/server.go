@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -157,9 +158,11 @@ func startOnce(binary, config string, args []string) (string, func(), error) {
 	if config != "" {
 		command = append(command, config)
 	}
-	command = append(append(command,
-		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"), args...)
+	command = append(command, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no", "--loglevel", "warning")
+	if !slices.Contains(args, "--sentinel") { // which keeps no data and knows no such settings
+		command = append(command, "--save", "", "--appendonly", "no")
+	}
+	command = append(command, args...)
 	shell := exec.CommandContext(context.Background(), "/bin/sh", command...) // ended by its pipe
 	pipe, err := shell.StdinPipe()
 	if err != nil {
