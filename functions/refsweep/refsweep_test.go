@@ -212,14 +212,14 @@ func TestSourcesThatCannotBeListed(t *testing.T) {
 
 func TestTicksDoNotOverlap(t *testing.T) {
 	w := newWorld(t)
-	block, began := make(chan struct{}), make(chan struct{})
+	block, began := make(chan struct{}), make(chan struct{}, 1)
+	var calls atomic.Int64
 	real := w.deps.Targets
 	w.targets()
 	w.deps.Targets = targetsFunc(func(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
-		select {
-		case began <- struct{}{}:
+		if calls.Add(1) == 1 {
+			began <- struct{}{}
 			<-block
-		default:
 		}
 		return real.Targets(ctx)
 	})
