@@ -3,6 +3,7 @@ module "authorcapture" {
   name        = "authorcapture"
   image       = var.images["authorcapture"]
   environment = merge(local.store, { REDIS_USERNAME = local.users["authorcapture"] })
+  secrets     = try(var.webhooks.admission_token, false) ? { ADMISSION_TOKEN = { secret = "tidemark-tokens", key = "admission-token" } } : {}
   depends_on  = [kubectl_manifest.kubernetes]
 }
 

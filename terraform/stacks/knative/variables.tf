@@ -151,13 +151,14 @@ variable "moved_sink_url" {
 }
 
 variable "webhooks" {
-  description = "Names with TLS under which the API server reaches the two webhooks, and the Secrets with their certificates (infra/knative/webhooks); null: the API server reaches them some other way."
+  description = "Names with TLS under which the API server reaches the two webhooks, and the Secrets with their certificates (infra/knative/webhooks); null: the API server reaches them some other way. admission_token asks for the token in Secret tidemark-tokens, key admission-token, which an API server sends only when its own configuration holds it (infra/knative/README.md)."
   type = object({
     audit_domain         = string
     admission_domain     = string
     audit_tls_secret     = optional(string, "auditingest-tls")
     admission_tls_secret = optional(string, "authorcapture-tls")
     ca_bundle            = optional(string)
+    admission_token      = optional(bool, false)
   })
   default = null
   validation {

@@ -8,13 +8,15 @@ module "authorcapture" {
   timeout_seconds       = 5
   max_scale             = 5
   vpc                   = local.network
-  secrets_extension_arn = var.secrets_extension_arn
+  secrets_extension_arn = var.webhooks.admission_token ? var.secrets_extension_arn : null
   log_retention_days    = var.log_retention_days
   alarms                = local.alarms
   policy_statements     = [module.valkey.connect["authorcapture"]]
 
   environment = local.redis["authorcapture"]
-  secrets     = { ADMISSION_TOKEN = aws_secretsmanager_secret.token["admission-token"].arn }
+  # A webhook configuration cannot carry a token. What came without one is trusted less: the first record of a command
+  # stays, and an audit fact about it outranks the record.
+  secrets = var.webhooks.admission_token ? { ADMISSION_TOKEN = aws_secretsmanager_secret.token["admission-token"].arn } : {}
 
   http = var.webhooks.admission ? {
     routes      = ["POST /validate-operator-types"]

@@ -1,9 +1,8 @@
 locals {
-  secrets = {
-    audit-tokens    = "AUDIT_TOKENS of auditingest: route=token, comma-separated"
-    admission-token = "ADMISSION_TOKEN of authorcapture"
-    read-token      = "READ_TOKEN of refsweep and who"
-  }
+  secrets = merge({
+    audit-tokens = "AUDIT_TOKENS of auditingest: route=token, comma-separated"
+    read-token   = "READ_TOKEN of refsweep"
+  }, var.webhooks.admission_token ? { admission-token = "ADMISSION_TOKEN of authorcapture" } : {})
 }
 
 # The secrets are made here and filled by a person: no value passes through Terraform, so none is in the state.

@@ -94,12 +94,17 @@ variable "key_prefix" {
 }
 
 variable "webhooks" {
-  description = "Whether the two webhooks get an address on the internet: an audit webhook for API servers that are not EKS, and the admission webhook that captures command authors. Each is an HTTP API, throttled, and opened by our tokens."
+  description = "Whether the two webhooks get an address on the internet: an audit webhook for API servers that are not EKS, and the admission webhook that captures command authors. Each is an HTTP API, throttled. The first is opened by our tokens; the second asks for one only with admission_token, as EKS cannot send any."
   type = object({
-    audit     = optional(bool, false)
-    admission = optional(bool, false)
+    audit           = optional(bool, false)
+    admission       = optional(bool, false)
+    admission_token = optional(bool, false)
   })
   default = {}
+  validation {
+    condition     = var.webhooks.admission || !var.webhooks.admission_token
+    error_message = "webhooks.admission_token needs webhooks.admission."
+  }
 }
 
 variable "observations_address" {

@@ -22,6 +22,7 @@ sweep_environment         = { SWEEP_SELECTOR = "team=platform" }
 webhooks = {
   audit_domain     = "audit.example.com"
   admission_domain = "admission.example.com"
+  admission_token  = true
   ca_bundle        = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K"
 }
 ingress_namespace = "istio-system"

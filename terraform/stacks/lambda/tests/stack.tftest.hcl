@@ -39,7 +39,7 @@ run "the_audit_log_of_eks_reaches_auditingest_without_the_reads" {
 
 run "no_secret_passes_through_terraform" {
   assert {
-    condition     = toset(keys(output.secrets)) == toset(["audit-tokens", "admission-token", "read-token"])
+    condition     = toset(keys(output.secrets)) == toset(["audit-tokens", "read-token"])
     error_message = "the secrets are made, and filled by a person"
   }
 }
@@ -79,7 +79,7 @@ run "a_long_window_gets_a_long_timeout" {
 
 run "webhooks_get_throttled_addresses_when_asked_for" {
   variables {
-    webhooks             = { audit = true, admission = true }
+    webhooks             = { audit = true, admission = true, admission_token = true }
     observations_address = true
     audit_route          = "prod"
   }
@@ -90,6 +90,10 @@ run "webhooks_get_throttled_addresses_when_asked_for" {
   assert {
     condition     = endswith(output.admission_webhook_url, "/validate-operator-types") && endswith(output.observations_url, "/observations")
     error_message = "and so are the other two"
+  }
+  assert {
+    condition     = contains(keys(output.secrets), "admission-token")
+    error_message = "there is a secret for the token that is asked for"
   }
 }
 

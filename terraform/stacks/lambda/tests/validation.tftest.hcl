@@ -92,6 +92,14 @@ run "glob_prefixes_are_refused" {
   expect_failures = [var.key_prefix]
 }
 
+run "tokens_of_no_webhook_are_refused" {
+  command = plan
+  variables {
+    webhooks = { admission_token = true }
+  }
+  expect_failures = [var.webhooks]
+}
+
 run "five_field_crons_are_refused" {
   command = plan
   variables {
