@@ -15,6 +15,7 @@ var areas = []struct {
 	rows func(t *testing.T) []Row
 }{
 	{"ingest", ingestRows},
+	{"stored", storedRows},
 	{"lookup", lookupRows},
 	{"coldstart", coldStartRows},
 	{"commit", commitRows},

@@ -5,13 +5,9 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,49 +20,65 @@ const plainIngest = "UniversalDeserializer, one SET a key"
 func ingestRows(t *testing.T) []Row {
 	server := valkeytest.Real(t)
 	events := recordedEvents(t)
-	ours := startIngest(t, "functions/auditingest/knative", server)
-	plain := startIngest(t, "shared/bench/plainingest", server)
+	ours := startIngest(t, "functions/auditingest/knative", server, server.Addr)
+	plain := startIngest(t, "shared/bench/plainingest", server, server.Addr)
 	rounds, budget := 7, 1500*time.Millisecond
 	if Quick() {
 		rounds, budget = 3, 300*time.Millisecond
 	}
 	var rows []Row
-	for _, size := range []int{400, 50, 1} {
-		posts := newPosts(events, size)
-		m := Interleave(rounds,
-			func() float64 { return ours.eventsPerCPUSecond(t, posts, budget) },
-			func() float64 { return plain.eventsPerCPUSecond(t, posts, budget) },
+	compare := func(name string, posts *posts) {
+		var wall [2][]float64
+		side := func(i int, s *ingest) func() float64 {
+			return func() float64 {
+				perCPU, perSecond := s.run(t, posts, budget)
+				wall[i] = append(wall[i], perSecond)
+				return perCPU
+			}
+		}
+		m := Interleave(rounds, side(0, ours), side(1, plain))
+		rows = append(rows,
+			MoreIsBetter("ingest, "+name, "events/CPU-s", m[0], m[1], plainIngest),
+			LessIsBetter("ingest, "+name+", CPU", "µs/event", 1e6/m[0], 1e6/m[1], plainIngest),
+			MoreIsBetter("ingest, "+name+", one sender", "events/s", Median(wall[0]), Median(wall[1]), plainIngest),
 		)
-		rows = append(rows, MoreIsBetter(fmt.Sprintf("ingest, POSTs of %d", size), "events/CPU-s", m[0], m[1], plainIngest))
 	}
-	big := newPosts([][]byte{largeEvent(943_000)}, 1)
-	m := Interleave(rounds,
-		func() float64 { return ours.eventsPerCPUSecond(t, big, budget) },
-		func() float64 { return plain.eventsPerCPUSecond(t, big, budget) },
+	for _, size := range []int{400, 50, 1} {
+		compare(fmt.Sprintf("POSTs of %d", size), newPosts(events, size))
+	}
+	compare("one event of 943 KB", newPosts([][]byte{largeEvent(943_000)}, 1))
+
+	fifty := newPosts(events, 50)
+	oursBytes, oursAllocations := ours.allocations(t, fifty)
+	plainBytes, plainAllocations := plain.allocations(t, fifty)
+	return append(rows,
+		LessIsBetter("ingest, POSTs of 50, memory", "B/event", oursBytes, plainBytes, plainIngest),
+		LessIsBetter("ingest, POSTs of 50, allocations", "/event", oursAllocations, plainAllocations, plainIngest),
+		LessIsBetter("ingest, POSTs of 50, round trips to Redis", "/POST", oursTrips(t, server, fifty), plainTrips(t, server, fifty), plainIngest),
 	)
-	return append(rows, MoreIsBetter("ingest, one event of 943 KB", "events/CPU-s", m[0], m[1], plainIngest))
 }
 
 // ingest is a process that takes audit posts.
 type ingest struct {
-	pid    int
-	url    string
-	client *http.Client
+	pid     int
+	address string
+	client  *http.Client
 }
 
-func startIngest(t *testing.T, pkg string, server valkeytest.Server) *ingest {
+func startIngest(t *testing.T, pkg string, server valkeytest.Server, redisAddr string) *ingest {
 	t.Helper()
 	address := FreeAddress(t)
-	p := Start(t, Build(t, pkg), address, "REDIS_ADDR="+server.Addr, "REDIS_KEY_PREFIX="+server.Prefix,
-		"AUDIT_ALLOW_ANONYMOUS=true", "GOMAXPROCS=2")
-	return &ingest{pid: p.Pid, url: "http://" + address + "/audit-webhook/bench", client: &http.Client{Timeout: time.Minute}}
+	p := Start(t, Build(t, pkg), address, "REDIS_ADDR="+redisAddr, "REDIS_KEY_PREFIX="+server.Prefix,
+		"AUDIT_ALLOW_ANONYMOUS=true", "AUDIT_FACT_TTL=24h", "GOMAXPROCS=2")
+	return &ingest{pid: p.Pid, address: "http://" + address, client: &http.Client{Timeout: time.Minute}}
 }
 
-// eventsPerCPUSecond posts for as long as the process takes the given processor time.
-func (s *ingest) eventsPerCPUSecond(t *testing.T, p *posts, budget time.Duration) float64 {
+// run posts for as long as the process takes the given processor time, and returns events per second of that and of the
+// clock.
+func (s *ingest) run(t *testing.T, p *posts, budget time.Duration) (perCPU, perSecond float64) {
 	t.Helper()
 	s.post(t, p.next()) // a connection, and warm pools
-	before := s.cpu(t)
+	before, begin := s.cpu(t), time.Now()
 	events, used := 0, time.Duration(0)
 	for used < budget {
 		for range max(1, 20/p.size) {
@@ -75,7 +87,47 @@ func (s *ingest) eventsPerCPUSecond(t *testing.T, p *posts, budget time.Duration
 		}
 		used = s.cpu(t) - before
 	}
-	return float64(events) / used.Seconds()
+	return float64(events) / used.Seconds(), float64(events) / time.Since(begin).Seconds()
+}
+
+// allocations are bytes and allocations for an event.
+func (s *ingest) allocations(t *testing.T, p *posts) (bytes, count float64) {
+	t.Helper()
+	const posts = 100
+	for range 20 {
+		s.post(t, p.next())
+	}
+	bytesBefore, countBefore := s.allocated(t)
+	for range posts {
+		s.post(t, p.next())
+	}
+	bytesAfter, countAfter := s.allocated(t)
+	events := float64(posts * p.size)
+	return (bytesAfter - bytesBefore) / events, (countAfter - countBefore) / events
+}
+
+// allocated asks the process what it has allocated so far.
+func (s *ingest) allocated(t *testing.T) (bytes, allocations float64) {
+	t.Helper()
+	resp, err := s.client.Get(s.address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var value float64
+		if _, err := fmt.Sscanf(lines.Text(), "go_memstats_alloc_bytes_total %g", &value); err == nil {
+			bytes = value
+		}
+		if _, err := fmt.Sscanf(lines.Text(), "go_memstats_mallocs_total %g", &value); err == nil {
+			allocations = value
+		}
+	}
+	if lines.Err() != nil || bytes == 0 {
+		t.Fatalf("no memory statistics (%v)", lines.Err())
+	}
+	return bytes, allocations
 }
 
 func (s *ingest) cpu(t *testing.T) time.Duration {
@@ -87,9 +139,10 @@ func (s *ingest) cpu(t *testing.T) time.Duration {
 	return used
 }
 
-func (s *ingest) post(t *testing.T, body []byte) {
+// post sends a body and returns the answer.
+func (s *ingest) post(t *testing.T, body []byte) []byte {
 	t.Helper()
-	resp, err := s.client.Post(s.url, "application/json", bytes.NewReader(body))
+	resp, err := s.client.Post(s.address+"/audit-webhook/bench", "application/json", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,116 +151,5 @@ func (s *ingest) post(t *testing.T, body []byte) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("the post is answered %s: %s (%v)", resp.Status, text, err)
 	}
-}
-
-// posts makes bodies of recorded events. Each has uids of its own, as new objects would, so that facts are added and not
-// overwritten.
-type posts struct {
-	bodies [][]byte
-	uids   [][]int // where the uids stand in each body
-	size   int
-	turn   int
-}
-
-// uidMark stands in recorded events in place of what makes a uid differ.
-var uidMark = []byte("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-
-func newPosts(events [][]byte, size int) *posts {
-	p := &posts{size: size}
-	for i := 0; i < max(len(events), size); i += size {
-		var body bytes.Buffer
-		body.WriteString(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`)
-		for j := range size {
-			if j > 0 {
-				body.WriteByte(',')
-			}
-			body.Write(events[(i+j)%len(events)])
-		}
-		body.WriteString("]}")
-		var at []int
-		for from := 0; ; {
-			n := bytes.Index(body.Bytes()[from:], uidMark)
-			if n < 0 {
-				break
-			}
-			at = append(at, from+n)
-			from += n + len(uidMark)
-		}
-		p.bodies, p.uids = append(p.bodies, body.Bytes()), append(p.uids, at)
-	}
-	return p
-}
-
-func (p *posts) next() []byte {
-	i := p.turn % len(p.bodies)
-	p.turn++
-	body := p.bodies[i]
-	suffix := fmt.Appendf(nil, "%012x", rand.Uint64()&0xffffffffffff)
-	for _, at := range p.uids[i] {
-		copy(body[at:], suffix)
-	}
-	return body
-}
-
-// recordedEvents are the events of all recordings, the last part of the written object's uid replaced by uidMark.
-func recordedEvents(t *testing.T) [][]byte {
-	t.Helper()
-	var out [][]byte
-	for _, pattern := range []string{"corpus/audit/*.jsonl", "sessions/*/audit.jsonl"} {
-		files, err := filepath.Glob(filepath.Join("../../events/samples", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			out = append(out, eventsOf(t, file)...)
-		}
-	}
-	if len(out) < 400 {
-		t.Fatalf("only %d recorded events", len(out))
-	}
-	return out
-}
-
-func eventsOf(t *testing.T, file string) (out [][]byte) {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var line struct {
-			Body struct{ Items []json.RawMessage }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
-		for _, item := range line.Body.Items {
-			var event struct {
-				ResponseObject struct{ Metadata struct{ UID string } }
-			}
-			_ = json.Unmarshal(item, &event) // an answer may be of any shape
-			if uid := event.ResponseObject.Metadata.UID; len(uid) == 36 {
-				item = bytes.ReplaceAll(item, []byte(uid), append([]byte(uid[:24]), uidMark...))
-			}
-			out = append(out, item)
-		}
-	}
-	return out
-}
-
-// largeEvent is the patch of a ConfigMap whose answer makes the event about size bytes long.
-func largeEvent(size int) []byte {
-	const keys = 20
-	data := map[string]string{}
-	for i := range keys {
-		data[fmt.Sprintf("key-%02d", i)] = string(bytes.Repeat([]byte("The quick brown fox\tjumps.\n"), size/keys/29))
-	}
-	answer, _ := json.Marshal(map[string]any{ // plain data always encodes
-		"kind": "ConfigMap", "apiVersion": "v1", "data": data,
-		"metadata": map[string]any{"name": "large", "namespace": "shop", "uid": "0c1c2a6e-0000-4000-8000-000000000000", "resourceVersion": "4711"},
-	})
-	return fmt.Appendf(nil, `{"level":"RequestResponse","auditID":"0b6a3f0e-7b7e-4d4e-9a44-0d5f5b2f6c11","stage":"ResponseComplete","requestURI":"/api/v1/namespaces/shop/configmaps/large","verb":"patch","user":{"username":"alice"},"objectRef":{"resource":"configmaps","namespace":"shop","name":"large","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":200},"requestObject":{"data":{"a":"b"}},"responseObject":%s,"requestReceivedTimestamp":"2026-03-01T10:00:00.000000Z","stageTimestamp":"2026-03-01T10:00:00.010000Z"}`, answer)
+	return text
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	goruntime "runtime"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,6 +37,11 @@ func run() error {
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health/readiness", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		var mem goruntime.MemStats
+		goruntime.ReadMemStats(&mem)
+		fmt.Fprintf(w, "go_memstats_alloc_bytes_total %d\ngo_memstats_mallocs_total %d\n", mem.TotalAlloc, mem.Mallocs)
+	})
 	mux.HandleFunc("POST /audit-webhook/{route}", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
