@@ -59,6 +59,12 @@ func (r *remote) List(_ context.Context, url string, auth transport.AuthMethod) 
 	return maps.Clone(r.refs[url]), nil
 }
 
+func (r *remote) used() []transport.AuthMethod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]transport.AuthMethod(nil), r.auths...)
+}
+
 func (r *remote) set(url, ref, sha string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,6 +99,12 @@ func (s *secretsMap) SecretData(_ context.Context, name types.NamespacedName) (m
 		return nil, errNoSecret
 	}
 	return data, nil
+}
+
+func (s *secretsMap) counts() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.reads)
 }
 
 var errNoSecret = errors.New("no such secret")
@@ -473,8 +485,8 @@ func TestSecrets(t *testing.T) {
 		p.SetTargets(targets)
 		defer start(t, p)()
 		after(time.Second)
-		if fmt.Sprint(secrets.reads) != "map[flux/missing:1 flux/shared:1]" {
-			t.Errorf("reads in the first sweep: %v, want one per Secret", secrets.reads)
+		if got := secrets.counts(); got != "map[flux/missing:1 flux/shared:1]" {
+			t.Errorf("reads in the first sweep: %v, want one per Secret", got)
 		}
 		o, _ := p.Observation(name("bad1"))
 		if !errors.Is(o.Err, errNoSecret) || !strings.HasPrefix(o.Err.Error(), "getting secret flux/missing: ") {
@@ -492,14 +504,14 @@ func TestSecrets(t *testing.T) {
 		if o, _ := p.Observation(name("ok5")); o.SHA != shaA || o.Err != nil {
 			t.Errorf("a target with its Secret: %+v", o)
 		}
-		for _, auth := range r.auths {
+		for _, auth := range r.used() {
 			if basic, ok := auth.(*githttp.BasicAuth); !ok || basic.Username != "alice" || basic.Password != "pw" {
 				t.Errorf("listed with %T", auth)
 			}
 		}
 		after(time.Second)
-		if fmt.Sprint(secrets.reads) != "map[flux/missing:2 flux/shared:2]" {
-			t.Errorf("reads after two sweeps: %v, want a fresh one in each", secrets.reads)
+		if got := secrets.counts(); got != "map[flux/missing:2 flux/shared:2]" {
+			t.Errorf("reads after two sweeps: %v, want a fresh one in each", got)
 		}
 	})
 }

@@ -59,12 +59,12 @@ func httpProxy(t *testing.T, secure bool) (server *httptest.Server, used *atomic
 			return
 		}
 		w.WriteHeader(http.StatusOK)
-		near, _, err := http.NewResponseController(w).Hijack()
+		near, early, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			_ = far.Close()
 			return
 		}
-		join(near, far)
+		join(near, early, far)
 	}))
 	if secure {
 		server.StartTLS()
@@ -75,9 +75,10 @@ func httpProxy(t *testing.T, secure bool) (server *httptest.Server, used *atomic
 	return server, used
 }
 
-func join(a, b net.Conn) {
+// join passes on what comes from either side; from reads a, with what had been read of it before.
+func join(a net.Conn, from io.Reader, b net.Conn) {
 	go func() { _, _ = io.Copy(a, b); _ = a.Close() }()
-	go func() { _, _ = io.Copy(b, a); _ = b.Close() }()
+	go func() { _, _ = io.Copy(b, from); _ = b.Close() }()
 }
 
 // socksProxy speaks as much of SOCKS 5 as a client with a password needs.
@@ -92,9 +93,10 @@ func socksProxy(t *testing.T) (address string, used *atomic.Int64) {
 				return
 			}
 			go func() {
-				if far := socksHandshake(near); far != nil {
+				r := bufio.NewReader(near)
+				if far := socksHandshake(near, r); far != nil {
 					used.Add(1)
-					join(near, far)
+					join(near, r, far)
 				} else {
 					_ = near.Close()
 				}
@@ -104,8 +106,7 @@ func socksProxy(t *testing.T) (address string, used *atomic.Int64) {
 	return listener.Addr().String(), used
 }
 
-func socksHandshake(near net.Conn) net.Conn {
-	r := bufio.NewReader(near)
+func socksHandshake(near net.Conn, r *bufio.Reader) net.Conn {
 	read := func(n int) []byte {
 		b := make([]byte, n)
 		_, _ = io.ReadFull(r, b)
