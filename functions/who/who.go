@@ -59,7 +59,8 @@ type Question struct {
 // Answer is what is known of the object.
 type Answer struct {
 	Question
-	// Changes are the last ones, the newest first; those of several branches by the time of their commits.
+	// Changes are the last ones, the newest first: in the order of the branch, which for one object is the cluster's.
+	// Those of several branches are put together by their times.
 	Changes []Change `json:"changes"`
 	// Live is the version that the cluster has now; absent when the object is gone or cannot be read.
 	Live *Live `json:"live,omitempty"`
@@ -181,9 +182,8 @@ func (f *function) answer(ctx context.Context, q Question, limit int) (*Answer, 
 			f.deps.Telemetry.Log.Warn("a branch cannot be read", "target", t.Name, "error", err)
 			out.Incomplete = append(out.Incomplete, "history of target "+t.Name)
 		}
-		out.Changes = append(out.Changes, changes...)
+		out.Changes = merge(out.Changes, changes)
 	}
-	slices.SortStableFunc(out.Changes, func(a, b Change) int { return b.Time.Compare(a.Time) })
 	out.Changes = out.Changes[:min(len(out.Changes), limit)]
 	if out.Live, err = f.live(ctx, q, routes); err != nil {
 		f.deps.Telemetry.Log.Warn("the live version cannot be told", "error", err)
@@ -193,6 +193,19 @@ func (f *function) answer(ctx context.Context, q Question, limit int) (*Answer, 
 		out.Live.Committed = slices.ContainsFunc(out.Changes, func(c Change) bool { return c.ResourceVersion == out.Live.ResourceVersion })
 	}
 	return out, nil
+}
+
+// merge puts two lists together by time and keeps the order of each: a commit may be dated later than the one after
+// it, when it holds another object's change too.
+func merge(a, b []Change) []Change {
+	out := make([]Change, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].Time.After(a[0].Time) {
+			a, b = b, a
+		}
+		out, a = append(out, a[0]), a[1:]
+	}
+	return append(append(out, a...), b...)
 }
 
 // resource reads "configmaps", "apps/deployments" and "deployments.apps".

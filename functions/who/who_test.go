@@ -156,6 +156,28 @@ func TestWhoTellsHistoryAndTheLiveVersion(t *testing.T) {
 	}
 }
 
+func TestTheOrderOfABranchIsKept(t *testing.T) {
+	at := func(target string, seconds ...int) (out []Change) {
+		for _, s := range seconds {
+			out = append(out, Change{Target: target, Time: time.Unix(int64(s), 0)})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name string
+		a, b []Change
+		want []Change
+	}{
+		{"one branch, a commit dated later than the next", at("a", 9, 4, 7, 1), nil, at("a", 9, 4, 7, 1)},
+		{"two branches", at("a", 9, 4), at("b", 6, 2), append(append(append(at("a", 9), at("b", 6)...), at("a", 4)...), at("b", 2)...)},
+		{"no branch", nil, nil, []Change{}},
+	} {
+		if diff := cmp.Diff(c.want, merge(c.a, c.b)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.name, diff)
+		}
+	}
+}
+
 func TestWhoTellsWhatItCouldNotAsk(t *testing.T) {
 	w := newWorld(t)
 	raw, err := os.ReadFile(w.cfg.TargetsFile)

@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -65,13 +66,14 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.stop(); err != nil {
-		return err
-	}
 	if err := s.printHistory(ctx); err != nil {
 		return err
 	}
-	return conclude(v)
+	asked := s.askWho(ctx)
+	if err := s.stop(); err != nil {
+		return err
+	}
+	return errors.Join(conclude(v), asked)
 }
 
 // conclude prints the verdict; an unsound one is an error.

@@ -64,7 +64,7 @@ func newStage(session *replay.Session, o options) (*stage, error) {
 	s.clock.Set(session.Begin())
 	s.speed = max(1, session.End().Seconds()/o.within.Seconds())
 	// An operator sets the grace above the API server's batch wait. Time is compressed, the way to the store is not.
-	s.grace = min(max(8*time.Second, time.Duration(float64(lateness(session))/s.speed)+5*time.Second), 60*time.Second)
+	s.grace = min(time.Duration(float64(lateness(session))/s.speed)+5*time.Second, kube.MaxAttributionGrace)
 	for _, w := range session.Watches {
 		gr := w.GroupResource()
 		if (o.all || !slices.Contains(controlled, gr.String())) && gr.Resource != "commitrequests" && gr.Group != kube.Group {
@@ -167,7 +167,7 @@ func (s *stage) start(ctx context.Context) error {
 	s.process = exec.Command(s.program)
 	s.process.Stdout, s.process.Stderr = log, log
 	s.process.Env = []string{ // and nothing of whoever runs the demo
-		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit,refsweep",
+		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit,who,refsweep",
 		"KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE=" + filepath.Join(s.dir, "targets.yaml"),
 		"AUDIT_TOKENS=" + route + "=" + token, "ADMISSION_TOKEN=" + token,
 		"ATTRIBUTION_GRACE=" + s.grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
