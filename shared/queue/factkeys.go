@@ -44,7 +44,7 @@ func appendDeletionKey(dst []byte, prefix, route, uid string) []byte {
 	return appendKeyPart(dst, uid)
 }
 
-// appendNameKey: sorted set, the Requests under the object's name by their time.
+// appendNameKey: string, the Requests under the object's name, a line each.
 func appendNameKey(dst []byte, prefix, route, gr, namespace, name string) []byte {
 	dst = appendRouteKey(dst, prefix, route, gr)
 	dst = append(dst, ":name:"...)
@@ -53,8 +53,8 @@ func appendNameKey(dst []byte, prefix, route, gr, namespace, name string) []byte
 	return appendKeyPart(dst, name)
 }
 
-// appendScopeKey: sorted set, the collection deletes of the resource in a namespace, or in all when it is
-// empty, by their time.
+// appendScopeKey: string, the collection deletes of the resource in a namespace, or in all when it is empty, as
+// Requests, a line each.
 func appendScopeKey(dst []byte, prefix, route, gr, namespace string) []byte {
 	dst = appendRouteKey(dst, prefix, route, gr)
 	dst = append(dst, ":scope:"...)

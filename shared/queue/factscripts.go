@@ -32,8 +32,8 @@ import (
 // (rank 2). With equal stamps the newcomer stays, but not among started removals. Three more: stage, received,
 // author.
 //
-// "q" files a Request among those of the same name or collection, of which the newest are kept. Three more: its
-// time in µs, and two that are empty.
+// "q" files a Request among those of the same name or collection, a line each, of which the newest are kept.
+// Three more: its time in µs, and two that are empty.
 const fileFactsSource = `
 local ttl, kept = ARGV[1], ARGV[2]
 local function instant(s)
@@ -169,10 +169,22 @@ local function keepLast(key, value, newrank, newstage, newreceived, author)
 end
 
 local function keepRequest(key, value, _, at)
-  redis.call('ZADD', key, at, value)
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. string.format('%.0f', tonumber(at) - tonumber(ttl) * 1000))
-  redis.call('ZREMRANGEBYRANK', key, 0, -1 - tonumber(kept))
-  redis.call('PEXPIRE', key, ttl)
+  if redis.call('SET', key, value, 'PX', ttl, 'NX') then return 1 end
+  local oldest = tonumber(at) - tonumber(ttl) * 1000
+  local lines, times = {value}, {tonumber(at)}
+  for line in string.gmatch(redis.call('GET', key), '[^\n]+') do
+    if line == value then return 0 end
+    local time = tonumber(string.match(line, '"r":(%-?%d+),"s":') or '')
+    if time and time >= oldest then lines[#lines+1] = line; times[#times+1] = time end
+  end
+  if #lines > tonumber(kept) then
+    local first = 1
+    for i = 2, #lines do
+      if times[i] < times[first] or times[i] == times[first] and lines[i] < lines[first] then first = i end
+    end
+    table.remove(lines, first)
+  end
+  store(key, table.concat(lines, '\n'))
   return 1
 end
 

@@ -12,17 +12,12 @@ const maxKeysOfCmd = 256
 
 // fetch reads everything that was asked for, in one round trip.
 func (r *reader) fetch(ctx context.Context) error {
-	if len(r.order)+len(r.lists) == 0 {
+	if len(r.order) == 0 {
 		return nil
 	}
 	take := r.askMany(ctx)
 	if _, err := r.pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return err
-	}
-	for _, list := range r.lists {
-		if err := list.Err(); err != nil {
-			return err
-		}
 	}
 	return take()
 }

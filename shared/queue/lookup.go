@@ -48,10 +48,10 @@ func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRout
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
 // which is not the same as that nobody is.
 func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQuery) ([]AuthorResolution, error) {
-	r := reader{index: a, pipe: a.client.Pipeline(), gets: make(map[string]*stored, 2*len(queries)), lists: map[string]*redis.StringSliceCmd{}, parsed: map[*redis.StringSliceCmd][]attribution.Request{}}
+	r := reader{index: a, pipe: a.client.Pipeline(), gets: make(map[string]*stored, 2*len(queries)), parsed: map[*stored][]attribution.Request{}}
 	evidence := make([]evidenceCmds, len(queries))
 	for i := range queries {
-		evidence[i] = r.ask(ctx, &queries[i])
+		evidence[i] = r.ask(&queries[i])
 	}
 	if err := r.fetch(ctx); err != nil {
 		return nil, fmt.Errorf("look up authors: %w", err)
@@ -70,10 +70,9 @@ type reader struct {
 	pipe  redis.Pipeliner
 	gets  map[string]*stored
 	order []*stored // gets, as they were asked for
-	lists map[string]*redis.StringSliceCmd
 	key   []byte
 
-	parsed map[*redis.StringSliceCmd][]attribution.Request
+	parsed map[*stored][]attribution.Request
 }
 
 // stored is the value of a key, once it is fetched.
@@ -89,7 +88,7 @@ type evidenceCmds struct {
 	seen                 *attribution.Sighting
 	exact, last, version *stored
 	// Only with a Sighting.
-	named, scoped, scopedAll, namespace, crd *redis.StringSliceCmd
+	named, scoped, scopedAll, namespace, crd *stored
 	owners                                   []ownerCmds
 }
 
@@ -100,8 +99,8 @@ type ownerCmds struct {
 	owners   []ownerCmds
 }
 
-func (r *reader) ask(ctx context.Context, q *AuthorQuery) evidenceCmds {
-	return r.askFor(ctx, subject{
+func (r *reader) ask(q *AuthorQuery) evidenceCmds {
+	return r.askFor(subject{
 		route: q.AuditRoute, resource: groupResourceKey(q.GVR.GroupResource()), uid: string(q.UID), version: q.RV,
 		removal: !q.ExactCapable || q.Sighting != nil && q.Sighting.Removal(), seen: q.Sighting,
 	})
@@ -114,7 +113,7 @@ type subject struct {
 	seen                          *attribution.Sighting
 }
 
-func (r *reader) askFor(ctx context.Context, q subject) evidenceCmds {
+func (r *reader) askFor(q subject) evidenceCmds {
 	gr, prefix, route, uid := q.resource, r.index.prefix, q.route, q.uid
 	e := evidenceCmds{resource: gr, seen: q.seen}
 	if uid != "" && q.version != "" {
@@ -130,31 +129,31 @@ func (r *reader) askFor(ctx context.Context, q subject) evidenceCmds {
 	if s == nil {
 		return e
 	}
-	e.named = r.list(ctx, appendNameKey(r.key[:0], prefix, route, gr, s.Namespace, s.Name))
+	e.named = r.get(appendNameKey(r.key[:0], prefix, route, gr, s.Namespace, s.Name))
 	if !q.removal {
 		return e
 	}
-	e.scopedAll = r.list(ctx, appendScopeKey(r.key[:0], prefix, route, gr, ""))
+	e.scopedAll = r.get(appendScopeKey(r.key[:0], prefix, route, gr, ""))
 	if s.Namespace != "" {
-		e.scoped = r.list(ctx, appendScopeKey(r.key[:0], prefix, route, gr, s.Namespace))
-		e.namespace = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "namespaces", "", s.Namespace))
+		e.scoped = r.get(appendScopeKey(r.key[:0], prefix, route, gr, s.Namespace))
+		e.namespace = r.get(appendNameKey(r.key[:0], prefix, route, "namespaces", "", s.Namespace))
 	}
 	if group, resource, ok := strings.Cut(gr, "/"); ok {
-		e.crd = r.list(ctx, appendNameKey(r.key[:0], prefix, route, "apiextensions.k8s.io/customresourcedefinitions", "", resource+"."+group))
+		e.crd = r.get(appendNameKey(r.key[:0], prefix, route, "apiextensions.k8s.io/customresourcedefinitions", "", resource+"."+group))
 	}
-	e.owners = r.askOwners(ctx, route, s.Lineage())
+	e.owners = r.askOwners(route, s.Lineage())
 	return e
 }
 
-func (r *reader) askOwners(ctx context.Context, route string, owners []attribution.Owner) []ownerCmds {
+func (r *reader) askOwners(route string, owners []attribution.Owner) []ownerCmds {
 	var out []ownerCmds
 	for _, o := range owners {
 		cmds := ownerCmds{
 			deletion: r.get(appendDeletionKey(r.key[:0], r.index.prefix, route, o.UID)),
-			owners:   r.askOwners(ctx, route, o.Owners),
+			owners:   r.askOwners(route, o.Owners),
 		}
 		if o.Removal != nil {
-			removal := r.askFor(ctx, subject{
+			removal := r.askFor(subject{
 				route: route, resource: o.GroupResource, uid: o.UID, version: o.Removal.ResourceVersion, removal: true, seen: o.Removal,
 			})
 			cmds.removal = &removal
@@ -173,17 +172,6 @@ func (r *reader) get(key []byte) *stored {
 	r.gets[get.key] = get
 	r.order = append(r.order, get)
 	return get
-}
-
-func (r *reader) list(ctx context.Context, key []byte) *redis.StringSliceCmd {
-	r.key = key
-	if cmd, asked := r.lists[string(key)]; asked {
-		return cmd
-	}
-	name := string(key)
-	cmd := r.pipe.ZRange(ctx, name, 0, -1)
-	r.lists[name] = cmd
-	return cmd
 }
 
 func (r *reader) read(e *evidenceCmds) attribution.Evidence {
@@ -218,21 +206,22 @@ func (r *reader) readOwners(cmds []ownerCmds) []attribution.OwnerEvidence {
 	return out
 }
 
-// requests reads a sorted set of them, the oldest first. Each set is read once in a batch.
-func (r *reader) requests(cmd *redis.StringSliceCmd) []attribution.Request {
-	if cmd == nil || cmd.Err() != nil {
+// requests reads a list of them, the oldest first. Each list is read once in a batch.
+func (r *reader) requests(get *stored) []attribution.Request {
+	if get == nil || !get.found {
 		return nil
 	}
-	out, known := r.parsed[cmd]
+	out, known := r.parsed[get]
 	if known {
 		return out
 	}
-	for _, value := range cmd.Val() {
-		if request, ok := attribution.ParseRequest(value); ok {
+	for line := range strings.SplitSeq(get.value, "\n") {
+		if request, ok := attribution.ParseRequest(line); ok {
 			out = append(out, request)
 		}
 	}
-	r.parsed[cmd] = out
+	slices.SortStableFunc(out, func(a, b attribution.Request) int { return a.Received.Compare(b.Received) })
+	r.parsed[get] = out
 	return out
 }
 
