@@ -86,5 +86,5 @@ accuracy: ## Replay recorded sessions over a real Redis and count right and wron
 KUSTOMIZE := v5.8.1
 
 .PHONY: knative-check
-knative-check: kube-servers ## Apply the Knative manifests and stack to a real API server with Knative's custom resources
+knative-check: kube-servers ## Apply the Knative manifests, the stack and the audit flags to a real API server
 	@GO=$(GO) KUSTOMIZE_VERSION=$(KUSTOMIZE) TAGS=$(TAGS) infra/knative/check.sh

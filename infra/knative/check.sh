@@ -10,4 +10,4 @@ if [ -n "${TF_OFFLINE:-}" ]; then
 	KUBE_BIN=$(shared/kubetest/servers/build.sh) "$TF_OFFLINE" apply-knative terraform/stacks/knative -- -var-file=terraform.tfvars.example
 	eval "$("$TF_OFFLINE" prepare terraform/stacks/knative)"
 fi
-KUSTOMIZE=$tools/kustomize "${GO:-go}" test -tags "$TAGS,e2e" -count=1 -timeout 30m ./infra/knative/
+KUSTOMIZE=$tools/kustomize "${GO:-go}" test -tags "$TAGS,e2e" -count=1 -timeout 30m ./infra/knative/ ./infra/kubernetes/audit/
