@@ -86,11 +86,16 @@ func (c *collector) collect(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
+// full says that no more can be taken before some of it has been passed. Replays under way do not count: they have to come
+// to their end, and write ahead instead.
 func (c *collector) full() bool {
 	steps, bytes := 0, 0
 	for _, s := range c.drain.shards() {
 		steps += len(s.pending)
 		bytes += s.bytes
+		if s.replay != nil {
+			bytes -= s.replay.bytes
+		}
 	}
 	return steps >= maxPending || bytes >= maxBytes
 }
@@ -126,6 +131,7 @@ func (c *collector) take(ctx context.Context, signal kube.Signal) error {
 		return c.drain.startReplay(ctx, s)
 	case kube.Initial:
 		s.replay.add(signal.Object)
+		return c.drain.writeAhead(ctx, s)
 	case kube.InitialEnd:
 		c.fresh = append(c.fresh, s.endReplay(signal.RV))
 	case kube.Expired:

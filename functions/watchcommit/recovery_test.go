@@ -117,6 +117,43 @@ func TestASecondReplayMakesNoCommit(t *testing.T) {
 	}
 }
 
+func TestAReplayThatIsTooLargeIsWrittenAhead(t *testing.T) {
+	t.Parallel()
+	sc := newScenario(1, 4)
+	w := newWorld(t, sc.session, valkeytest.Mini(t))
+	w.target(smallTarget("prune: Always"))
+	w.repo.Commit("main", "stale", map[string]string{"p/shop/configmaps/gone.yaml": "x: y\n"})
+	f := w.function()
+	f.replayBytes = 1
+	if status, r := post(t, f); status != http.StatusOK {
+		t.Fatalf("status %d, %+v", status, r)
+	}
+	w.wantHistory("bob: stale", "Tidemark: create old-0", "Tidemark: create old-1", "Tidemark: create old-2", "Tidemark: create old-3", "Tidemark: delete gone")
+	w.forgetCursors()
+	w.tick()
+	if n := len(w.history()); n != 6 {
+		t.Errorf("a second replay made %d commits", n-6)
+	}
+}
+
+func TestWhatWasMadeAgainWhileNobodyLookedIsThere(t *testing.T) {
+	w := tale(t, "prune: Always", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.remove(cm, "old-0", "carol")
+		sc.at = 5 * time.Second
+		sc.create(cm, "old-0", "dave") // with the content that git has, as carol's removal is not in git yet
+		sc.late = 9 * time.Second
+	})
+	w.at(2)
+	w.tick(func(c *Config) { c.Grace = time.Minute })
+	w.at(6)
+	w.api.Restart()
+	w.at(20)
+	w.facts()
+	w.tick()
+	w.wantHistory(first, "carol: delete old-0", "Tidemark: create old-0")
+}
+
 func TestPrune(t *testing.T) {
 	for _, c := range []struct {
 		policy string

@@ -21,14 +21,16 @@ type replay struct {
 	shard   *shard
 	files   map[string]gitcommit.Entry // those in git when the replay began
 	objects map[string]*mark           // by path
+	before  map[string]bool            // paths that steps before the replay change: git's present content says nothing there
 	bytes   int
+	partial bool // not all objects are there yet
 }
 
 // mark is one object of a replay.
 type mark struct {
 	uid, rv, ns, name string
 	blob              gitcommit.ObjectID
-	content           []byte // nil when git had it when the replay began
+	content           []byte // nil when git has it
 	dying             bool
 	trace             string
 }
@@ -47,7 +49,48 @@ func (d *drain) startReplay(ctx context.Context, s *shard) error {
 		s.bytes -= s.replay.bytes
 	}
 	d.measures.replays.Inc()
-	s.replay = &replay{shard: s, files: files, objects: map[string]*mark{}}
+	s.replay = &replay{shard: s, files: files, objects: map[string]*mark{}, before: map[string]bool{}}
+	for _, c := range s.pending {
+		s.replay.before[c.path] = true
+	}
+	return nil
+}
+
+// writeAhead pushes what a replay has found so far, when that is more than should be kept in memory. The cursor does not
+// move and nothing is removed: the replay is not complete, and if it never is, it begins anew.
+func (d *drain) writeAhead(ctx context.Context, s *shard) error {
+	all := 0
+	for _, other := range d.shards() {
+		if other.replay != nil {
+			all += other.replay.bytes
+		}
+	}
+	if all < d.replayBytes || s.replay.bytes == 0 || len(s.pending) > 0 { // what was read back has to go first
+		return nil
+	}
+	part := *s.replay
+	part.partial = true
+	_, outcome, err := d.branch.repo.Land(ctx, d.branch.name, func(ctx context.Context, tip gitcommit.Tip) (*gitcommit.Built, error) {
+		p := &push{portions: []*portion{{shard: s, left: []*change{{shard: s, replay: &part}}}}}
+		tree, err := d.readTree(ctx, tip, p)
+		if err != nil {
+			return nil, err
+		}
+		commits, err := d.compose(tree, p)
+		if err != nil {
+			return nil, err
+		}
+		return d.build(ctx, tip, commits, p)
+	})
+	d.measures.pushes.WithLabelValues(string(outcome.Class)).Inc()
+	if err != nil {
+		return d.failed(err)
+	}
+	for _, m := range s.replay.objects {
+		m.content = nil
+	}
+	s.bytes -= s.replay.bytes
+	s.replay.bytes = 0
 	return nil
 }
 
@@ -83,7 +126,7 @@ func (r *replay) add(object *unstructured.Unstructured) {
 			return // of a kind that is never written
 		}
 		m.blob = r.shard.target.branch.repo.BlobID(content)
-		if r.files[path].ID != m.blob {
+		if r.files[path].ID != m.blob || r.before[path] {
 			m.content = content
 			r.bytes += len(content)
 			r.shard.bytes += len(content)
@@ -131,9 +174,9 @@ func (r *replay) changes(rv string, tree *tree) ([]history.Change, error) {
 		entry, exists := tree.at(path)
 		place := manifest.Place{Namespace: m.ns, Name: m.name}
 		switch {
-		case m.dying && exists && t.sweeps():
+		case m.dying && exists && t.sweeps() && !r.partial:
 			one(history.Delete, path, place, m.rv, nil)
-		case m.dying || entry == m.blob:
+		case m.dying || entry == m.blob, m.content == nil && r.partial:
 		case m.content == nil:
 			return nil, errContentGone
 		case exists:
@@ -142,7 +185,7 @@ func (r *replay) changes(rv string, tree *tree) ([]history.Change, error) {
 			one(history.Create, path, place, m.rv, m.content)
 		}
 	}
-	if t.sweeps() {
+	if t.sweeps() && !r.partial {
 		for path := range tree.files {
 			place, ours := r.shard.owns(path)
 			if _, wanted := r.objects[path]; ours && !wanted {

@@ -59,6 +59,8 @@ type Function struct {
 	measures measures
 	now      func() time.Time
 	turns    turns
+	// replayBytes is how much content of a replay is kept in memory before it is written ahead.
+	replayBytes int
 
 	mu        sync.Mutex
 	clusterID types.UID // the cluster does not change in a process's life
@@ -76,7 +78,7 @@ func New(cfg Config, deps Deps) (*Function, error) {
 		deps.Pool = &gitwire.Pool{}
 	}
 	return &Function{
-		cfg: cfg, store: deps.Store, leases: deps.Store, cluster: deps.Cluster, pool: deps.Pool, now: time.Now,
+		cfg: cfg, store: deps.Store, leases: deps.Store, cluster: deps.Cluster, pool: deps.Pool, now: time.Now, replayBytes: maxBytes / 2,
 		authors:  deps.Store.AttributionIndex(cfg.FactTTL).WithClockSkew(cfg.ClockSkew),
 		commands: deps.Store.CommandAuthorStore(),
 		log:      deps.Telemetry.Log, measures: newMeasures(deps.Telemetry),
