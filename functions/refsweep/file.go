@@ -26,7 +26,7 @@ func (f FileTargets) Targets(context.Context) ([]gitpoll.Target, []gitpoll.Resul
 	if err != nil {
 		return nil, nil, fmt.Errorf("read SWEEP_TARGETS_FILE: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	list, skip, err := parseTargets(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read SWEEP_TARGETS_FILE: %w", err)

@@ -20,6 +20,7 @@ type measures struct {
 	notifications      *telemetry.CounterVec
 	took               telemetry.Observer
 	targets            *telemetry.GaugeVec
+	slowest            *telemetry.GaugeVec
 	last               telemetry.Gauge
 }
 
@@ -36,6 +37,7 @@ func newMeasures(tel *telemetry.Telemetry) measures {
 		notifications: tel.Counter("notifications_total", "Notifications, by channel and outcome.", "channel", "outcome"),
 		took:          tel.Histogram("sweep_duration_seconds", "Time from tick to notification.", telemetry.Seconds).WithLabelValues(),
 		targets:       tel.Gauge("targets", "Sources of the last sweep, by how it found them; listed ones have a commit.", "kind"),
+		slowest:       tel.Gauge("slowest_listing_seconds", "Longest listing of the hosts that were slowest in the last sweep.", "host"),
 		last:          tel.Gauge("last_sweep_timestamp_seconds", "When the last sweep was published.").WithLabelValues(),
 	}
 	pollers := prometheus.NewRegistry()
@@ -67,6 +69,10 @@ func (f *function) report(s *Summary, start time.Time, err error) {
 		if kind != gitpoll.KindSuspended {
 			failed += n
 		}
+	}
+	f.slowest.Reset()
+	for _, h := range s.SlowestHosts {
+		f.slowest.WithLabelValues(h.Host).Set(float64(h.MaxMS) / 1000)
 	}
 	if err != nil {
 		return // fail says the rest

@@ -174,7 +174,7 @@ func (s *sink) post(ctx context.Context, body []byte) (again bool, err error) {
 		}
 		return ctx.Err() == nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it is not read to its end for anything but the connection
+	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	if resp.StatusCode/100 == 2 {
 		return false, nil

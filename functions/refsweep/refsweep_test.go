@@ -303,6 +303,56 @@ func TestASourceThatIsRepointedDuringTheSweep(t *testing.T) {
 	}
 }
 
+func TestAnOldServerIsRememberedByTheNextTick(t *testing.T) {
+	w := newWorld(t)
+	w.git.WithoutV2()
+	r := w.git.Repository("a.git")
+	commit(r, "1")
+	sha256 := w.git.RepositorySHA256("b.git")
+	commit(sha256, "1")
+	w.targets(document("a", r.URL, onMain), document("b", sha256.URL, onMain))
+	for i, want := range []int{4, 2} {
+		w.start()
+		w.git.Records()
+		if s := w.tick(); s.Listed != 2 {
+			t.Fatalf("tick %d: %+v", i, s)
+		}
+		records := w.git.Records()
+		if len(records) != want {
+			t.Errorf("tick %d took %d requests, want %d", i, len(records), want)
+		}
+		for _, record := range records[len(records)-1:] {
+			if record.Method != http.MethodGet {
+				t.Errorf("tick %d ends with %s %s, want the discovery", i, record.Method, record.Path)
+			}
+		}
+	}
+}
+
+func TestAThrottledHostIsLeftAloneByTheNextTick(t *testing.T) {
+	w := newWorld(t)
+	r := w.git.Repository("a.git")
+	head := commit(r, "1")
+	w.targets(document("a", r.URL, onMain))
+	w.tick()
+	w.git.Inject(gittest.Reads, 1, gittest.Refuse(http.StatusTooManyRequests, "120"))
+	w.start()
+	if s := w.tick(); s.Failed[gitpoll.KindThrottled] != 1 {
+		t.Errorf("the refused tick: %+v", s)
+	}
+	w.git.Records()
+	w.start()
+	if s := w.tick(); s.Failed[gitpoll.KindThrottled] != 1 {
+		t.Errorf("the next tick: %+v", s)
+	}
+	if n := len(w.git.Records()); n != 0 {
+		t.Errorf("the next tick asked %d times", n)
+	}
+	if got := w.observed()["a"]; got.SHA != head || !strings.HasPrefix(got.Error, "host asked to be left alone until ") {
+		t.Errorf("observation: %+v", got)
+	}
+}
+
 func TestReadToken(t *testing.T) {
 	w := newWorld(t)
 	r := w.git.Repository("a.git")

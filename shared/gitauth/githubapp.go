@@ -233,7 +233,7 @@ func (a *githubApp) call(ctx context.Context, method, path, jwt string, into any
 		}
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read as far as wanted
+	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		return statusCode(resp.StatusCode)
 	}

@@ -37,7 +37,7 @@ func checkFleetName(name string) error {
 	}
 	for _, c := range name {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
-			return fmt.Errorf("fleet name (%q) must consist of a to z, 0 to 9, - and .", name)
+			return fmt.Errorf("fleet name (%q) may hold only a to z, 0 to 9, dots and dashes", name)
 		}
 	}
 	return nil
