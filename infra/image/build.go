@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,12 +25,12 @@ var budgets = map[string]int64{
 }
 
 // binary builds functions/FUNCTION/PLATFORM for an architecture and returns its path.
-func (j *job) binary(function, platform, arch string) (string, error) {
+func (j *job) binary(ctx context.Context, function, platform, arch string) (string, error) {
 	out, err := filepath.Abs(filepath.Join(j.stage, function+"-"+platform+"-"+arch))
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-tags", tags, "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, "./functions/"+function+"/"+platform)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", tags, "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", out, "./functions/"+function+"/"+platform)
 	cmd.Dir = j.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
 	var stderr bytes.Buffer

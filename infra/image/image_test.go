@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -50,7 +51,7 @@ func module(t *testing.T) string {
 func build(t *testing.T, args ...string) string {
 	t.Helper()
 	out := t.TempDir()
-	if err := run(append([]string{args[0], "-root", module(t), "-out", out}, args[1:]...)); err != nil {
+	if err := run(t.Context(), append([]string{args[0], "-root", module(t), "-out", out}, args[1:]...)); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -173,7 +174,7 @@ func unpack(t *testing.T, img v1.Image, dir string) {
 	r := tar.NewReader(rc)
 	for {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
@@ -284,7 +285,7 @@ func TestTheSBOMNamesTheBinaryAndItsModules(t *testing.T) {
 func TestABinaryAboveItsBudgetFailsTheBuild(t *testing.T) {
 	budgets["hello"] = 1000
 	defer delete(budgets, "hello")
-	err := run([]string{"zips", "-root", module(t), "-out", t.TempDir(), "-arch", "amd64"})
+	err := run(t.Context(), []string{"zips", "-root", module(t), "-out", t.TempDir(), "-arch", "amd64"})
 	if err == nil || !strings.Contains(err.Error(), "its budget is 1000") {
 		t.Errorf("got %v, want an error that names the budget", err)
 	}
@@ -303,14 +304,14 @@ func TestMistakesAreNamed(t *testing.T) {
 		"what Lambda does not run":   {[]string{"zips", "-root", module(t), "-out", t.TempDir(), "-arch", "s390x"}, "lambda does not run s390x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := run(c.args); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := run(t.Context(), c.args); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}
 	t.Run("a time that is no number", func(t *testing.T) {
 		t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-		if err := run([]string{"oci", "-root", module(t), "-out", t.TempDir()}); err == nil || !strings.Contains(err.Error(), "SOURCE_DATE_EPOCH (yesterday)") {
+		if err := run(t.Context(), []string{"oci", "-root", module(t), "-out", t.TempDir()}); err == nil || !strings.Contains(err.Error(), "SOURCE_DATE_EPOCH (yesterday)") {
 			t.Errorf("got %v, want an error that names SOURCE_DATE_EPOCH", err)
 		}
 	})

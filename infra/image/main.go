@@ -8,19 +8,25 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
@@ -37,7 +43,7 @@ type job struct {
 	stage     string // folder for binaries
 }
 
-func run(args []string) error {
+func run(ctx context.Context, args []string) error {
 	if len(args) == 0 || (args[0] != "oci" && args[0] != "zips") {
 		return errors.New("say what to build: oci or zips")
 	}
@@ -77,7 +83,7 @@ func run(args []string) error {
 		if platform == "lambda" {
 			build = j.zips
 		}
-		if err := build(function); err != nil {
+		if err := build(ctx, function); err != nil {
 			return fmt.Errorf("%s: %w", function, err)
 		}
 	}

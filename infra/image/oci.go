@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -24,10 +25,10 @@ const (
 )
 
 // image writes OUT/FUNCTION (an OCI layout of all architectures), OUT/FUNCTION-ARCH.tar and OUT/FUNCTION-ARCH.spdx.json.
-func (j *job) image(function string) error {
+func (j *job) image(ctx context.Context, function string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range j.arches {
-		binary, err := j.binary(function, "knative", arch)
+		binary, err := j.binary(ctx, function, "knative", arch)
 		if err != nil {
 			return err
 		}

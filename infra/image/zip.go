@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"compress/flate"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -15,13 +16,13 @@ var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 // zips writes OUT/FUNCTION-ARCH.zip, with Lambda's name of the architecture, and its SBOM. In a package is one file,
 // `bootstrap`, which is what the runtime provided.al2023 starts.
-func (j *job) zips(function string) error {
+func (j *job) zips(ctx context.Context, function string) error {
 	for _, arch := range j.arches {
 		lambda, ok := lambdaArch[arch]
 		if !ok {
 			return fmt.Errorf("lambda does not run %s", arch)
 		}
-		binary, err := j.binary(function, "lambda", arch)
+		binary, err := j.binary(ctx, function, "lambda", arch)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -283,7 +284,7 @@ func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 			}
 			// What a command may not do, a script may not either.
 			err = c.Eval(t.Context(), "return redis.call('GET', KEYS[1])", []string{key}).Err()
-			if err == redis.Nil {
+			if errors.Is(err, redis.Nil) {
 				err = nil
 			}
 			if user != "authorcapture" && (err == nil) != mayWrite {
