@@ -148,6 +148,7 @@ func TestContract(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		request string // method and path
+		scheme  string // empty: Bearer
 		token   string
 		body    string
 		config  func(*auditingest.Config)
@@ -160,6 +161,8 @@ func TestContract(t *testing.T) {
 		{name: "a second token of a route", request: "POST /audit-webhook/eu-1", token: "second", body: one, status: 200, counts: counts{"stored": 1}},
 		{name: "the token of every route", request: "POST /audit-webhook/anything", token: "master", body: one, status: 200, counts: counts{"stored": 1}},
 		{name: "an escaped route", request: "POST /audit-webhook/root%3Aorg%25", token: "master", body: one, status: 200, counts: counts{"stored": 1}},
+		{name: "a scheme in small letters", request: "POST /audit-webhook/default", scheme: "bearer ", token: "sesame", body: one, status: 200, counts: counts{"stored": 1}},
+		{name: "another scheme", request: "POST /audit-webhook/default", scheme: "Basic ", token: "sesame", body: one, status: 401},
 		{name: "no token", request: "POST /audit-webhook/default", body: one, status: 401},
 		{name: "an unknown token", request: "POST /audit-webhook/default", token: "guess", body: one, status: 401},
 		{name: "an unknown token beyond the known one", request: "POST /audit-webhook/default", token: "sesame1", body: one, status: 401},
@@ -201,6 +204,9 @@ func TestContract(t *testing.T) {
 			header := map[string]string{}
 			if c.token != "" {
 				header = bearer(c.token)
+			}
+			if c.scheme != "" {
+				header["Authorization"] = c.scheme + c.token
 			}
 			w := send(f, method, path, header, strings.NewReader(c.body))
 			if w.Code != c.status {

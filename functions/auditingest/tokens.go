@@ -90,7 +90,8 @@ func (a *access) check(r *http.Request, route string) int {
 	if err != nil && grants == nil {
 		return http.StatusServiceUnavailable
 	}
-	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	bearer := strings.EqualFold(scheme, "Bearer")
 	digest := sha256.Sum256([]byte(token))
 	known, opens := 0, 0
 	for i := range grants {

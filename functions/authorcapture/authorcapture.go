@@ -134,9 +134,9 @@ func (f *function) refuse(ctx context.Context, r *http.Request) (int, error) {
 	if err != nil || want == "" {
 		return http.StatusServiceUnavailable, errors.New("the token to compare with cannot be read")
 	}
-	got, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, got, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
-	if subtle.ConstantTimeCompare(a[:], b[:]) != 1 || !found {
+	if subtle.ConstantTimeCompare(a[:], b[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
 		return http.StatusUnauthorized, errors.New("a Bearer token is needed")
 	}
 	return 0, nil

@@ -112,10 +112,11 @@ func (f *function) live(ctx context.Context, q Question, routes []string) (*Live
 	if err != nil {
 		return nil, fmt.Errorf("read the object: %w", err)
 	}
+	seen := attribution.Observe(attribution.Modified, object.Object, nil)
 	var queries []queue.AuthorQuery
 	for _, route := range routes {
 		queries = append(queries, queue.AuthorQuery{
-			AuditRoute: route, GVR: served[resource].GroupVersionResource, UID: object.GetUID(), RV: object.GetResourceVersion(), ExactCapable: true,
+			AuditRoute: route, GVR: served[resource].GroupVersionResource, UID: object.GetUID(), RV: object.GetResourceVersion(), ExactCapable: true, Sighting: &seen,
 		})
 	}
 	answers, err := f.deps.Authors.LookupAuthors(ctx, queries)

@@ -5,8 +5,9 @@ import "strings"
 // Reason is what became of an audit event: a bounded vocabulary for answers and metrics.
 type Reason string
 
-// The reasons. Admit gives the first seven or, for an event that passes, none; whoever stores the
-// facts adds the rest.
+// The reasons. Admit gives the first six or, for an event that passes, none; whoever stores the
+// facts adds the rest. Of an event with ReasonNoFact that names an object it is still kept that its
+// request happened, which is weaker evidence than a fact.
 const (
 	ReasonSubresource     Reason = "subresource"
 	ReasonStage           Reason = "stage"

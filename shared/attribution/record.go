@@ -47,7 +47,9 @@ func ParseRecord(value string) (Record, bool) {
 }
 
 // Contested tells whether somebody else's request overlaps the author's, so that nobody can say whose
-// it was. skew is what the API servers' clocks may differ by.
+// it was. skew is what the API servers' clocks may differ by. Two requests received at the very same
+// microsecond have the receipt of something before the API server, not their own: the other's counts as
+// unknown.
 func (r *Record) Contested(skew time.Duration) bool {
 	if len(r.Claims) == 0 {
 		return false
@@ -64,7 +66,9 @@ func (r *Record) Contested(skew time.Duration) bool {
 		if c.Author == r.Author {
 			continue
 		}
-		if from, ok := parseInstant(c.Received); ok && from.Before(staged.Add(skew)) {
+		from, ok := parseInstant(c.Received)
+		borrowed := from.Equal(received) && received.Before(staged)
+		if ok && !borrowed && from.Before(staged.Add(skew)) {
 			return true
 		}
 		if to, ok := parseInstant(c.Staged); ok && r.Unverified && to.After(received.Add(-skew)) {

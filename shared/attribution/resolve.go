@@ -60,7 +60,7 @@ func classify(r *Record, exact bool) Result {
 		return ExactDeleteCollectionItem
 	case !exact:
 		return Weak
-	case r.IsServiceAccount:
+	case r.IsServiceAccount || strings.HasPrefix(r.Author, serviceAccountPrefix):
 		return ExactServiceAccount
 	}
 	return ExactUser

@@ -98,7 +98,7 @@ func (a *AttributionIndex) RecordFacts(ctx context.Context, auditRoute string, e
 	w := a.writer()
 	defer a.release(w)
 	for i := range proofs {
-		proofs[i].Slots &= attribution.SlotExact | attribution.SlotLast | attribution.SlotVersion
+		proofs[i].Slots &= factSlots
 		w.add(auditRoute, &proofs[i])
 	}
 	return w.flush(ctx)

@@ -22,7 +22,7 @@ func traffic(rng *rand.Rand, objects int) []request {
 	var out []request
 	for o := range objects {
 		uid, deleted := "u"+strconv.Itoa(o), o%3
-		stamps := rng.Perm(400)
+		stamps, receipts := rng.Perm(400), map[int]bool{} // nobody's request is received with another's
 		for i := range 24 {
 			r := request{
 				user: string(rune('a' + rng.Intn(4))), verb: "patch",
@@ -38,7 +38,11 @@ func traffic(rng *rand.Rand, objects int) []request {
 				r.verb, r.answer, r.request = "delete", status(uid), `{"kind":"DeleteOptions"}`
 			}
 			r.received = r.staged - rng.Intn(20)
-			if rng.Intn(5) == 0 || r.received == 0 {
+			for receipts[r.received] {
+				r.received--
+			}
+			receipts[r.received] = true
+			if rng.Intn(5) == 0 {
 				r.received = 0
 			}
 			out = append(out, r)

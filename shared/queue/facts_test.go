@@ -364,6 +364,12 @@ func TestFactsOfTheSeedAreUnderstood(t *testing.T) {
 				t.Errorf("%s: the removal is %q's, want %q", c.name, got, c.last)
 			}
 		}
+		if err := client.Set(ctx, root+"u7:7", seed("system:serviceaccount:shop:bot", "patch", "7", ""), time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := answer(index.LookupAuthorResolution(ctx, "r", configmaps, "u7", "7", true)); got != "system:serviceaccount:shop:bot exact_serviceaccount" {
+			t.Errorf("a service account is known by its name too: got %q", got)
+		}
 		for key, value := range map[string]string{"bad:1": "{", "bad:last": `{"verb":"patch"}`} {
 			if err := client.Set(ctx, root+key, value, time.Minute).Err(); err != nil {
 				t.Fatal(err)
@@ -371,6 +377,39 @@ func TestFactsOfTheSeedAreUnderstood(t *testing.T) {
 		}
 		if fact, ok := index.LookupAuthor(ctx, "r", configmaps, "bad", "1", false); ok || !cmp.Equal(fact, queue.AuthorFact{}) {
 			t.Errorf("unreadable values are a miss: got %+v", fact)
+		}
+	})
+}
+
+func TestAnswersWithoutASightingHoldWhatTheSeedsHold(t *testing.T) {
+	valkeytest.Each(t, func(t *testing.T, server valkeytest.Server) {
+		ctx := context.Background()
+		index := newStore(t, server).AttributionIndex(0)
+		event := request{user: "portal", verb: "update", staged: 120, answer: object("u1", "7")}.event()
+		event.ImpersonatedUser = &authnv1.UserInfo{Username: "carol"}
+		if err := index.RecordFact(ctx, "r", event); err != nil {
+			t.Fatal(err)
+		}
+		fact := queue.AuthorFact{
+			GroupResource: "configmaps", Namespace: "shop", Name: "prices", UID: "u1", Author: "carol", Verb: "update",
+			AuditID: "audit-portal", ResourceVersion: "7", StageTimestamp: "2026-03-01T12:00:00.12Z",
+		}
+		queries := []queue.AuthorQuery{
+			{AuditRoute: "r", GVR: configmaps, UID: "u1", RV: "7", ExactCapable: true},
+			{AuditRoute: "r", GVR: configmaps, UID: "u1", RV: "8"},
+			{AuditRoute: "r", GVR: configmaps, UID: "u2", RV: "8"},
+		}
+		want := []queue.AuthorResolution{
+			{Fact: fact, Result: queue.AttributionExactUser}, {Fact: fact, Result: queue.AttributionWeak}, {Result: queue.AttributionAbsent},
+		}
+		got, err := index.LookupAuthors(ctx, queries)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got)\n%s", err, diff)
+		}
+		for i, q := range queries {
+			if diff := cmp.Diff(want[i], index.LookupAuthorResolution(ctx, q.AuditRoute, q.GVR, q.UID, q.RV, q.ExactCapable)); diff != "" {
+				t.Errorf("query %d alone (-want +got)\n%s", i, diff)
+			}
 		}
 	})
 }

@@ -61,6 +61,9 @@ func (a *AttributionIndex) release(w *factWriter) {
 	a.writers.Put(w)
 }
 
+// factSlots are those of the seed's three keys. What is filed elsewhere only is evidence, not a fact.
+const factSlots = attribution.SlotExact | attribution.SlotLast | attribution.SlotVersion
+
 // addEvent passes the event through the gate and adds what it proves. A write of a subresource that does
 // not own a version is left out of the facts, but it is remembered that it happened.
 func (w *factWriter) addEvent(route string, e *attribution.Event) attribution.Reason {
@@ -75,8 +78,10 @@ func (w *factWriter) addEvent(route string, e *attribution.Event) attribution.Re
 		return firstReason(reason, attribution.ReasonMissingRoute)
 	}
 	w.proofs = attribution.Prove(w.proofs[:0], e)
+	var filed attribution.Slots
 	for i := range w.proofs {
 		p := &w.proofs[i]
+		filed |= p.Slots
 		if reason == attribution.ReasonSubresource {
 			p.Slots &= attribution.SlotName
 		}
@@ -86,6 +91,9 @@ func (w *factWriter) addEvent(route string, e *attribution.Event) attribution.Re
 		return firstReason(reason, attribution.ReasonNoFact)
 	}
 	w.hear(route)
+	if filed&factSlots == 0 {
+		return firstReason(reason, attribution.ReasonNoFact)
+	}
 	return firstReason(reason, attribution.ReasonStored)
 }
 

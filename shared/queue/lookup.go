@@ -34,19 +34,19 @@ func (a *AttributionIndex) LookupAuthor(ctx context.Context, auditRoute string, 
 	return resolution.Fact, resolution.Result != AttributionAbsent
 }
 
-// LookupAuthorResolution is LookupAuthor with the class of the evidence, and nothing beyond these two: a program that
-// compares whole answers finds what it expects.
+// LookupAuthorResolution is LookupAuthor with the class of the evidence.
 func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRoute string, gvr schema.GroupVersionResource, uid types.UID, rv string, exactCapable bool) AuthorResolution {
 	query := AuthorQuery{AuditRoute: auditRoute, GVR: gvr, UID: uid, RV: rv, ExactCapable: exactCapable}
 	answers, err := a.LookupAuthors(ctx, []AuthorQuery{query})
 	if err != nil {
 		return AuthorResolution{Result: AttributionAbsent}
 	}
-	return AuthorResolution{Fact: answers[0].Fact, Result: answers[0].Result}
+	return answers[0]
 }
 
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
-// which is not the same as that nobody is.
+// which is not the same as that nobody is. The answer to a query without a Sighting holds what the seed's
+// would and no more, so a program that compares whole answers finds what it expects.
 func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQuery) ([]AuthorResolution, error) {
 	r := reader{index: a, pipe: a.client.Pipeline(), gets: make(map[string]*stored, 2*len(queries)), parsed: map[*stored][]attribution.Request{}}
 	evidence := make([]evidenceCmds, len(queries))
@@ -60,6 +60,10 @@ func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQu
 	for i := range queries {
 		found := r.read(&evidence[i])
 		out[i] = attribution.Resolve(&found, a.skew)
+		if queries[i].Sighting == nil {
+			out[i] = AuthorResolution{Fact: out[i].Fact, Result: out[i].Result}
+			out[i].Fact.ImpersonatedBy = ""
+		}
 	}
 	return out, nil
 }

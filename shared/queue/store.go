@@ -70,7 +70,7 @@ func NewRedisStore(cfg RedisStoreConfig) (*RedisStore, error) {
 		return nil, err
 	}
 	prefix := DefaultKeyPrefix
-	if cfg.KeyPrefix != "" {
+	if strings.TrimSpace(cfg.KeyPrefix) != "" {
 		if prefix, err = ValidateKeyPrefix(cfg.KeyPrefix); err != nil {
 			return nil, err
 		}

@@ -70,7 +70,7 @@ func TestStoreConfigurationIsChecked(t *testing.T) {
 
 func TestKeyPrefix(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{"", queue.DefaultKeyPrefix}, {"a", "a"}, {" a:b:: ", "a:b"}, {"A-z_0.9", "A-z_0.9"},
+		{"", queue.DefaultKeyPrefix}, {" ", queue.DefaultKeyPrefix}, {"a", "a"}, {" a:b:: ", "a:b"}, {"A-z_0.9", "A-z_0.9"},
 	} {
 		store, err := queue.NewRedisStore(queue.RedisStoreConfig{Addr: "h:1", KeyPrefix: c.in})
 		if err != nil {
