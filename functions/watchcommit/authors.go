@@ -86,6 +86,7 @@ func (d *drain) lookUp(ctx context.Context) error {
 		c.settled, c.resolution = true, answers[i]
 		if answers[i].Result == attribution.Absent {
 			t.nobody = true
+			d.unresolved.add(t.spec.Name, queries[i], over)
 		} else {
 			t.facts = true
 		}

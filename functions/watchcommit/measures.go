@@ -13,6 +13,7 @@ type measures struct {
 	settled   *telemetry.CounterVec
 	settles   *telemetry.CounterVec
 	wait      telemetry.Observer
+	late      telemetry.Counter
 	replays   telemetry.Counter
 	readBack  telemetry.Counter
 	forgotten telemetry.Counter
@@ -28,6 +29,7 @@ func newMeasures(t *telemetry.Telemetry) measures {
 		settled:   t.Counter("authors_total", "Changes whose author was settled, by the class of evidence.", "class"),
 		settles:   t.Counter("intents_total", "Intents of earlier drains that were settled, by what became of them.", "outcome"),
 		wait:      t.Histogram("author_wait_seconds", "Time from the first sight of a change until its author was settled.", telemetry.Seconds).WithLabelValues(),
+		late:      t.Counter("late_authors_total", "Changes whose author became known only after their grace was over.").WithLabelValues(),
 		replays:   t.Counter("replays_total", "Replays begun.").WithLabelValues(),
 		readBack:  t.Counter("read_back_total", "Changes read back after the API server had forgotten them.").WithLabelValues(),
 		forgotten: t.Counter("forgotten_total", "Changes that could not be read back; the replay covers them.").WithLabelValues(),

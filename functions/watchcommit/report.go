@@ -71,6 +71,7 @@ func ofStore(err error) error {
 
 // reportAll writes the targets' status after a round.
 func (d *drain) reportAll(ctx context.Context) {
+	d.countLate(ctx)
 	for _, t := range d.branch.targets {
 		d.report(ctx, t)
 	}
@@ -88,6 +89,8 @@ func (f *Function) report(ctx context.Context, t *target) {
 	defer cancel()
 	report := kube.Report{Problem: t.problem, NotServed: t.missing, LastCommit: t.last}
 	switch {
+	case f.unresolved.late(t.spec.Name, f.now()) > 0:
+		report.Attribution, report.Late = kube.ReasonFactsLate, f.unresolved.late(t.spec.Name, f.now())
 	case t.facts:
 		report.Attribution = kube.ReasonFactsArrive
 	case t.nobody:

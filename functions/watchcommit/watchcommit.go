@@ -62,6 +62,8 @@ type Function struct {
 	// replayBytes is how much content of a replay is kept in memory before it is written ahead.
 	replayBytes int
 
+	unresolved unresolved
+
 	mu        sync.Mutex
 	clusterID types.UID // the cluster does not change in a process's life
 }

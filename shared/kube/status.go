@@ -44,6 +44,8 @@ type Report struct {
 	NotServed []*NotServed
 	// Attribution is a reason of Attributed; empty leaves the condition as it is.
 	Attribution string
+	// Late is by how much facts missed the grace lately; 0 when that is not known.
+	Late time.Duration
 	// LastCommit is nil when this drain pushed nothing; the one in the status stays.
 	LastCommit *LastCommit
 	Shards     []ShardStatus
@@ -114,8 +116,12 @@ func nextStatus(target *GitTarget, report Report, now time.Time) GitTargetStatus
 		set(ConditionAttributed, metav1.ConditionFalse, ReasonNoFacts,
 			fmt.Sprintf("no audit fact has ever arrived on route %s, so no change has an author: check the API server's audit webhook and its token", target.Spec.AuditRoute))
 	default:
+		late := ""
+		if report.Late > 0 {
+			late = fmt.Sprintf(" The latest fact missed the grace by %s.", report.Late.Round(time.Second))
+		}
 		set(ConditionAttributed, metav1.ConditionFalse, report.Attribution, fmt.Sprintf("a change went without an author although facts arrive on route %s: "+
-			"the API server's --audit-webhook-batch-max-wait must be well below the grace (spec.attributionGrace, else ATTRIBUTION_GRACE), and its audit policy must leave out no writer", target.Spec.AuditRoute))
+			"the API server's --audit-webhook-batch-max-wait must be well below the grace (spec.attributionGrace, else ATTRIBUTION_GRACE), and its audit policy must leave out no writer.%s", target.Spec.AuditRoute, late))
 	}
 	if target.SkipsSecrets() {
 		set(ConditionSecretsSkipped, metav1.ConditionTrue, "NeverPlaintext", "Secrets are not watched and not written: a repository is no place for them")
