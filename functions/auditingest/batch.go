@@ -25,6 +25,7 @@ type batch struct {
 	route   string
 	decoder *auditstream.Decoder
 	events  []attribution.Event
+	used    int // how many of events this post has used
 	counts  counts
 }
 
@@ -37,8 +38,8 @@ func newBatch(f *function, route string) *batch {
 }
 
 func (b *batch) release() {
-	clear(b.events[:cap(b.events)])
-	b.f, b.events = nil, b.events[:0]
+	clear(b.events[:b.used])
+	b.f, b.events, b.used = nil, b.events[:0], 0
 	b.decoder.Close()
 	batches.Put(b)
 }
@@ -53,6 +54,7 @@ func (b *batch) storeAll(r *http.Request) error {
 			b.events = append(b.events, attribution.Event{})[:len(b.events)]
 		}
 		b.events = b.events[:len(b.events)+1]
+		b.used = max(b.used, len(b.events))
 		reason, err := b.decoder.Next(&b.events[len(b.events)-1])
 		if reason != "" || err != nil {
 			b.events = b.events[:len(b.events)-1]

@@ -69,7 +69,7 @@ func startIngest(t *testing.T, pkg string, server valkeytest.Server, redisAddr s
 	t.Helper()
 	address := FreeAddress(t)
 	p := Start(t, Build(t, pkg), address, "REDIS_ADDR="+redisAddr, "REDIS_KEY_PREFIX="+server.Prefix,
-		"AUDIT_ALLOW_ANONYMOUS=true", "AUDIT_FACT_TTL=24h", "GOMAXPROCS=2")
+		"AUDIT_ALLOW_ANONYMOUS=true", "AUDIT_FACT_TTL=24h")
 	return &ingest{pid: p.Pid, address: "http://" + address, client: &http.Client{Timeout: time.Minute}}
 }
 

@@ -22,8 +22,11 @@ const structured = "application/cloudevents+json"
 // headers and data as the body, so that functions know one mode only. Other requests stay as they are. The error is for
 // the caller: the body is no CloudEvent.
 func BinaryMode(r *http.Request) error {
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != structured {
+	contentType := r.Header.Get("Content-Type")
+	if len(contentType) < len(structured) || contentType == "application/json" {
+		return nil
+	}
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != structured {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxStructuredEvent+1))

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -35,16 +36,19 @@ type Handler struct {
 	tel    *Telemetry
 	opts   Options
 	took   *HistogramVec
+	ok     func() Observer // took for 200
 	panics Counter
 }
 
 // Handler puts /metrics, /health/readiness and /health/liveness beside next, measures its requests and turns a panic into 500.
 func (t *Telemetry) Handler(next http.Handler, opts Options) *Handler {
-	return &Handler{
+	h := &Handler{
 		next: next, tel: t, opts: opts,
 		took:   t.Histogram("request_duration_seconds", "Time from request to answer, by status code.", Seconds, "code"),
 		panics: t.Counter("panics_total", "Requests that ended in a panic.").WithLabelValues(),
 	}
+	h.ok = sync.OnceValue(func() Observer { return h.took.WithLabelValues(strconv.Itoa(http.StatusOK)) })
+	return h
 }
 
 // Ready reports whether requests can be served; hosts call it.
@@ -97,9 +101,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 				http.Error(rec, "internal error", http.StatusInternalServerError)
 			}
 		}
-		h.took.WithLabelValues(strconv.Itoa(rec.code())).Observe(time.Since(start).Seconds())
+		h.observer(rec.code()).Observe(time.Since(start).Seconds())
 	}()
 	h.next.ServeHTTP(rec, r)
+}
+
+// observer is the histogram of a status code; those of ordinary answers are looked up once.
+func (h *Handler) observer(code int) Observer {
+	if code == http.StatusOK {
+		return h.ok()
+	}
+	return h.took.WithLabelValues(strconv.Itoa(code))
 }
 
 func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
