@@ -139,7 +139,7 @@ func TestRedirects(t *testing.T) {
 			if expect.SHA != "" && refs["refs/heads/main"] != expect.SHA {
 				t.Errorf("refs %v, want main at %s", refs, expect.SHA)
 			}
-			if expect.Class == "auth-or-config" && !errors.Is(err, gitwire.ErrRedirect) {
+			if refused := expect.Class == "auth-or-config" || len(expect.NeverSent) > 0; refused && !errors.Is(err, gitwire.ErrRedirect) {
 				t.Errorf("error %v, want ErrRedirect", err)
 			}
 			for _, secret := range expect.NeverSent {
