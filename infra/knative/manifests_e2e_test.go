@@ -161,6 +161,45 @@ func TestEveryManifestIsTakenAsItIsAndASecondTimeChangesNothing(t *testing.T) {
 		if len(objects) < 5 {
 			t.Errorf("%s has %d objects, want at least 5", folder, len(objects))
 		}
+		for _, o := range objects {
+			if _, ok, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec"); ok {
+				podIsTaken(t, c, o)
+			}
+		}
+	}
+}
+
+// podIsTaken creates, as a dry run, the pod that a workload's template describes: the namespace takes none that is not
+// restricted.
+func podIsTaken(t *testing.T, c *kubetest.Cluster, workload *unstructured.Unstructured) {
+	t.Helper()
+	spec, _, _ := unstructured.NestedMap(workload.Object, "spec", "template", "spec")
+	for _, field := range []string{"containerConcurrency", "timeoutSeconds", "responseStartTimeoutSeconds"} {
+		delete(spec, field) // Knative's own
+	}
+	for _, container := range list(&unstructured.Unstructured{Object: spec}, "containers") {
+		for _, probe := range []string{"readinessProbe", "livenessProbe"} {
+			if _, ok, _ := unstructured.NestedMap(container, probe, "httpGet"); ok { // Knative knows the port
+				_ = unstructured.SetNestedField(container, int64(8080), probe, "httpGet", "port")
+			}
+		}
+	}
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"name": "probe-" + workload.GetName(), "namespace": workload.GetNamespace()},
+		"spec":     spec,
+	}}
+	// StatefulSets add the volumes of their claims.
+	for _, claim := range list(workload, "spec", "volumeClaimTemplates") {
+		name, _, _ := unstructured.NestedString(claim, "metadata", "name")
+		volumes, _, _ := unstructured.NestedSlice(spec, "volumes")
+		spec["volumes"] = append(volumes, map[string]any{"name": name, "emptyDir": map[string]any{}})
+	}
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	_, err := c.Client(kubetest.Admin).Resource(pods).Namespace(workload.GetNamespace()).Create(t.Context(), pod,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		t.Errorf("the pod of %s %s: %v", workload.GetKind(), workload.GetName(), err)
 	}
 }
 
