@@ -35,6 +35,8 @@ type Proof struct {
 	Fact     Fact
 	Received time.Time
 	Staged   time.Time
+	// Skew is what the clocks of the sender may differ by. Prove does not know it.
+	Skew     time.Duration
 	Deletion Deletion
 	// Deleting tells that the written version carries a deletionTimestamp.
 	Deleting bool

@@ -15,6 +15,7 @@ type Record struct {
 	Unverified bool     `json:"unverified,omitempty"`
 	Manager    string   `json:"manager,omitempty"`
 	Proven     bool     `json:"proven,omitempty"`
+	Skew       string   `json:"skew,omitempty"` // what the clocks of its sender may differ by, where that is known
 	// Claims are the requests of up to two people that could have done it instead of Author: for a
 	// final deletion the two that ended last, else the two that were received first. Absent when only
 	// Author claims, with this one request.
@@ -53,6 +54,9 @@ func ParseRecord(value string) (Record, bool) {
 func (r *Record) Contested(skew time.Duration) bool {
 	if len(r.Claims) == 0 {
 		return false
+	}
+	if own, err := time.ParseDuration(r.Skew); err == nil {
+		skew = max(skew, own)
 	}
 	staged, ok := parseInstant(r.StageTimestamp)
 	if !ok {
@@ -114,6 +118,9 @@ func AppendRecord(dst []byte, p *Proof) []byte {
 	dst = appendTrue(dst, start, "unverified", p.Unverified)
 	dst = appendField(dst, start, "manager", p.Manager)
 	dst = appendTrue(dst, start, "proven", p.Proven)
+	if p.Skew > 0 {
+		dst = appendField(dst, start, "skew", p.Skew.String())
+	}
 	return append(dst, '}')
 }
 

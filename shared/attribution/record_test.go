@@ -17,13 +17,16 @@ func TestAppendRecordIsWhatEncodingJSONWrites(t *testing.T) {
 				Verb: "patch", Subresource: "scale", AuditID: "id", ResourceVersion: "7", StageTimestamp: at.UTC().Format(time.RFC3339Nano),
 				IsServiceAccount: true, ImpersonatedBy: "ci-bot",
 			},
-			Received: at.Add(-3 * time.Millisecond), Staged: at, Deletion: DeletionStarted, Deleting: true, Unverified: true,
+			Received: at.Add(-3 * time.Millisecond), Staged: at, Deletion: DeletionStarted, Deleting: true, Unverified: true, Skew: 2 * time.Second,
 		},
 	}
 	for _, p := range proofs {
 		record := Record{Fact: p.Fact, Deletion: p.Deletion, Deleting: p.Deleting, Unverified: p.Unverified}
 		if !p.Received.Equal(p.Staged) {
 			record.Received = p.Received.UTC().Format(time.RFC3339Nano)
+		}
+		if p.Skew > 0 {
+			record.Skew = p.Skew.String()
 		}
 		want, err := json.Marshal(record)
 		if err != nil {

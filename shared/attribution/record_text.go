@@ -95,6 +95,8 @@ func (r *Record) setText(name, text string) bool {
 		r.Deletion = Deletion(text)
 	case "manager":
 		r.Manager = text
+	case "skew":
+		r.Skew = text
 	default:
 		return false
 	}

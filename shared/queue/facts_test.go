@@ -292,6 +292,7 @@ func TestOrderOfFacts(t *testing.T) {
 							}
 						}
 					}
+					index := newStore(t, server).AttributionIndex(0) // the record itself tells of the skew
 					look := func(uid types.UID, rv string, exactCapable bool) string {
 						return answer(index.LookupAuthorResolution(ctx, route, configmaps, uid, rv, exactCapable))
 					}

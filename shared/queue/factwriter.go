@@ -131,6 +131,7 @@ const maxRequests = 128
 
 func (w *factWriter) addRecord(route string, p *attribution.Proof) {
 	f, prefix := &p.Fact, w.index.prefix
+	p.Skew = w.index.skew
 	put := factPut{
 		value: w.keep(func(b []byte) []byte { return attribution.AppendRecord(b, p) }),
 		more: [3]span{

@@ -30,9 +30,6 @@ type RedisStoreConfig struct {
 	Username string
 	// AuthValue is the password. It appears in no error, log or key.
 	AuthValue string
-	// Credentials gives username and password for each new connection instead of Username and AuthValue, where a
-	// password lives for minutes.
-	Credentials func(context.Context) (username, password string, err error)
 	// DB is the logical database; Cluster has only 0.
 	DB int
 	// TLSEnabled connects with TLS 1.2 or newer.
@@ -43,6 +40,9 @@ type RedisStoreConfig struct {
 	MasterName string
 	// CAFile is a PEM file with the certificate authorities to trust instead of the system's. It implies TLS.
 	CAFile string
+	// Credentials gives username and password for each new connection instead of Username and AuthValue, where a
+	// password lives for minutes.
+	Credentials func(context.Context) (username, password string, err error)
 }
 
 // RedisStore is the connection and the keyspace. Any number of them, in any number of processes, may share
