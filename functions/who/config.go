@@ -54,7 +54,7 @@ func fromEnv() (f *function, stop func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := cfg.Env.Config()
+	config, err := cfg.Config()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,7 +21,7 @@ func (j *judge) removal() Resolution {
 	if j.Exact != nil && j.Exact.removes() {
 		exact = j.Exact
 	}
-	if exact != nil && !(strings.HasPrefix(exact.Author, nodePrefix) && j.seen.Type == Deleted) {
+	if exact != nil && (j.seen.Type != Deleted || !strings.HasPrefix(exact.Author, nodePrefix)) {
 		if exact.Contested(j.skew) {
 			return nobody(WhyContested)
 		}

@@ -27,7 +27,7 @@ import (
 
 func main() {
 	grace := flag.Duration("grace", 45*time.Second, "how long a change waits for its author, in the session's time")
-	skew := flag.Duration("skew", 0, "what the clocks of the sessions' API servers may differ by")
+	skew := flag.Duration("skew", fromEnvironment("AUDIT_CLOCK_SKEW"), "what the clocks of the sessions' API servers may differ by; AUDIT_CLOCK_SKEW says the same")
 	disorder := flag.Int("disorder", 0, "how many times to replay each session in disorder as well")
 	verbose := flag.Bool("v", false, "print every change")
 	flag.Parse()
@@ -35,6 +35,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
+}
+
+// fromEnvironment is a duration that the functions read too.
+func fromEnvironment(name string) time.Duration {
+	d, err := time.ParseDuration(os.Getenv(name))
+	if err != nil {
+		return 0
+	}
+	return d
 }
 
 func run(ctx context.Context, dirs []string, grace, skew time.Duration, disorder int, verbose bool) error {
