@@ -1,14 +1,10 @@
 package refsweep
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,14 +136,12 @@ func TestASinkGetsThreeTries(t *testing.T) {
 	}
 }
 
-// diesAfterPublishing stops the process, as far as the test can, when the notification would be sent.
+// The process is gone after it published and before it sent anything.
 func TestACrashBetweenPublishingAndSending(t *testing.T) {
 	w := newWorld(t)
 	r := w.git.Repository("a.git")
 	second := commit(r, "1")
 	w.targets(document("a", r.URL, onMain))
-	// The process that published, and then was gone with its lease.
-	f := w.h
 	sweep, err := w.deps.Fleet.Begin(t.Context(), time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
@@ -159,8 +153,7 @@ func TestACrashBetweenPublishingAndSending(t *testing.T) {
 	if _, err := sweep.Publish(t.Context(), []gitpoll.Result{{Target: list[0], SHA: second, At: time.Now()}}, list, nil, 10); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(5 * time.Millisecond)
-	w.h = f
+	time.Sleep(5 * time.Millisecond) // its lease is over
 	if s := w.tick(); names(s.Appeared) != "a" {
 		t.Errorf("the next sweep: %+v", s)
 	}
@@ -207,99 +200,6 @@ func TestSourcesThatCannotBeListed(t *testing.T) {
 	w.tick()
 	if got := w.observed(); len(got) != 1 || got["good"].SHA != head || got["good"].Kind != gitpoll.KindSuspended {
 		t.Errorf("a suspended source: %+v", got)
-	}
-}
-
-func TestTicksDoNotOverlap(t *testing.T) {
-	w := newWorld(t)
-	block, began := make(chan struct{}), make(chan struct{}, 1)
-	var calls atomic.Int64
-	real := w.deps.Targets
-	w.targets()
-	w.deps.Targets = targetsFunc(func(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
-		if calls.Add(1) == 1 {
-			began <- struct{}{}
-			<-block
-		}
-		return real.Targets(ctx)
-	})
-	w.start()
-	done := make(chan Summary)
-	go func() { done <- w.tick() }()
-	<-began
-	if code, body := w.post(t.Context(), ""); code != http.StatusOK || !strings.Contains(string(body), `"skipped":"another sweep of this fleet is running"`) {
-		t.Errorf("a tick during a sweep: %d %s", code, body)
-	}
-	close(block)
-	if s := <-done; s.Sweep != 1 {
-		t.Errorf("the first tick: %+v", s)
-	}
-	if s := w.tick(); s.Sweep != 2 {
-		t.Errorf("the next tick: %+v", s)
-	}
-}
-
-type targetsFunc func(context.Context) ([]gitpoll.Target, []gitpoll.Result, error)
-
-func (f targetsFunc) Targets(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
-	return f(ctx)
-}
-
-func TestACancelledTickWritesNothing(t *testing.T) {
-	w := newWorld(t)
-	r := w.git.Repository("a.git")
-	commit(r, "1")
-	w.targets(document("a", r.URL, onMain), document("silent", "http://"+gittest.Silent(t)+"/r.git", onMain))
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(200*time.Millisecond, cancel)
-	w.post(ctx, "")
-	if got := w.observed(); len(got) != 0 {
-		t.Errorf("observations of a cancelled tick: %+v", got)
-	}
-	w.targets(document("a", r.URL, onMain))
-	if s := w.tick(); s.Listed != 1 {
-		t.Errorf("the next tick, whose lease the cancelled one gave back: %+v", s)
-	}
-}
-
-func TestASweepThatRunsOutOfTimePublishesWhatItHas(t *testing.T) {
-	w := newWorld(t)
-	r := w.git.Repository("a.git")
-	head := commit(r, "1")
-	w.targets(document("a", r.URL, onMain), document("silent", "http://"+gittest.Silent(t)+"/r.git", onMain))
-	w.cfg.ListingTimeout = time.Minute
-	w.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the platform's deadline
-	defer cancel()
-	if code, body := w.post(ctx, ""); code != http.StatusOK {
-		t.Fatalf("%d %s", code, body)
-	}
-	o := w.observed()
-	if o["a"].SHA != head || o["silent"].Kind != gitpoll.KindNotReached || o["silent"].Error != "not reached" {
-		t.Errorf("observations: %+v", o)
-	}
-}
-
-func TestASourceThatIsRepointedDuringTheSweep(t *testing.T) {
-	w := newWorld(t)
-	r := w.git.Repository("a.git")
-	commit(r, "1")
-	r.Commit("next", "2", map[string]string{"f": "2"})
-	var calls atomic.Int64
-	real := w.deps.Targets
-	w.deps.Targets = targetsFunc(func(ctx context.Context) ([]gitpoll.Target, []gitpoll.Result, error) {
-		if calls.Add(1) == 2 { // the sweep is over, and its results are about to be published
-			w.targets(document("same", r.URL, onMain), document("moved", r.URL, "  ref: {branch: next}\n"))
-		}
-		return real.Targets(ctx)
-	})
-	w.targets(document("same", r.URL, onMain), document("moved", r.URL, onMain), document("removed", r.URL, onMain))
-	w.start()
-	if s := w.tick(); s.Repointed != 2 || names(s.Appeared) != "same" {
-		t.Errorf("summary: %+v", s)
-	}
-	if o := w.observed(); len(o) != 1 || o["same"].SHA == "" {
-		t.Errorf("observations: %+v", o)
 	}
 }
 
@@ -430,53 +330,5 @@ func TestAStoreThatIsDownIsWorthAnotherTry(t *testing.T) {
 	}
 	if code, _ := w.get("/observations", ""); code != http.StatusServiceUnavailable {
 		t.Errorf("observations: %d, want 503", code)
-	}
-}
-
-func TestTargetsFiles(t *testing.T) {
-	tests := []struct{ name, text, err string }{
-		{name: "nothing", text: ""},
-		{name: "comments", text: "# none yet\n---\n# here neither\n"},
-		{name: "another kind", text: "kind: Bucket\nmetadata: {name: a}\n", err: `document 1: is a "Bucket", want a GitRepository`},
-		{name: "no name", text: "kind: GitRepository\nspec: {url: x}\n", err: "document 1: has no metadata.name"},
-		{name: "no URL", text: "kind: GitRepository\nmetadata: {name: a}\n", err: "document 1: GitRepository a has no spec.url"},
-		{name: "twice", text: document("a", "https://h/a", "") + "\n---\n" + document("a", "https://h/b", ""), err: "document 2: GitRepository flux/a is already document 1"},
-		{name: "no YAML", text: "a: b: https://alice:s3cr3t@h", err: "document 1: is not YAML"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			list, skip, err := parseTargets(strings.NewReader(tt.text))
-			if got := errorText(err); got != tt.err || len(list)+len(skip) > 0 {
-				t.Errorf("%v, %v, error %q, want %q", list, skip, got, tt.err)
-			}
-		})
-	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-func TestSecretsOfAFolder(t *testing.T) {
-	w := newWorld(t)
-	w.secret("creds", "username", "alice")
-	w.secret("creds", "..data", "ignored")
-	secrets := w.deps.Secrets
-	name := gitpoll.Target{}.Source
-	name.Namespace, name.Name = "flux", "creds"
-	data, err := secrets.SecretData(t.Context(), name)
-	if err != nil || len(data) != 1 || string(data["username"]) != "alice" {
-		t.Errorf("data %v, %v", data, err)
-	}
-	name.Name = "missing"
-	if _, err := secrets.SecretData(t.Context(), name); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), w.dir) {
-		t.Errorf("a missing Secret: %v", err)
-	}
-	name.Name = "../creds"
-	if _, err := secrets.SecretData(t.Context(), name); err == nil {
-		t.Error("a name that climbs out of the folder was read")
 	}
 }
