@@ -208,7 +208,7 @@ func readReview(w http.ResponseWriter, r *http.Request) (*review, int, error) {
 		return nil, http.StatusBadRequest, errors.New("the body ended early")
 	}
 	var in review
-	if json.Unmarshal(body, &in) != nil || in.Kind != reviewKind || in.APIVersion != reviewVersion || in.Request == nil || in.Request.UID == "" {
+	if json.Unmarshal(body, &in) != nil || !in.isV1() || in.Request == nil || in.Request.UID == "" {
 		return nil, http.StatusBadRequest, fmt.Errorf("the body must be an %s of %s with a request", reviewKind, reviewVersion)
 	}
 	return &in, 0, nil

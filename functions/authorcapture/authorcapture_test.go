@@ -225,6 +225,7 @@ func TestContract(t *testing.T) {
 		status                     int
 	}{
 		{name: "a review", request: "POST /validate-operator-types", body: create, status: 200},
+		{name: "a review that does not say its version", request: "POST /validate-operator-types", body: strings.Replace(create, `"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",`, "", 1), status: 200},
 		{name: "a review with the token", request: "POST /validate-operator-types", token: "sesame", body: create, config: token, status: 200},
 		{name: "no token", request: "POST /validate-operator-types", body: create, config: token, status: 401},
 		{name: "another token", request: "POST /validate-operator-types", token: "sesam", body: create, config: token, status: 401},

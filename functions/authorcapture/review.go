@@ -19,6 +19,11 @@ type review struct {
 	Response   *response `json:"response,omitempty"`
 }
 
+// isV1 tells whether the review is one of version v1. One that does not say is taken for one: it is answered as v1.
+func (r *review) isV1() bool {
+	return (r.Kind == reviewKind || r.Kind == "") && (r.APIVersion == reviewVersion || r.APIVersion == "")
+}
+
 type request struct {
 	UID      string `json:"uid"`
 	Resource struct {
