@@ -77,7 +77,7 @@ bench: ## Measure beside what a user would do instead (BENCH_OUT=file.json, BENC
 	$(GO) test -tags $(TAGS),bench -count=1 -v -timeout 120m -run '^TestBench$$' ./shared/bench
 
 # Sessions to measure; a folder is one or holds some.
-SESSIONS ?= events/samples/sessions
+SESSIONS ?= events/samples/sessions functions/allinone/accuracy/testdata
 
 .PHONY: accuracy
 accuracy: ## Replay recorded sessions over a real Redis and count right and wrong names; SESSIONS="DIR…"

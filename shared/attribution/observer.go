@@ -1,6 +1,10 @@
 package attribution
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Observer follows the watch of one resource and makes a Sighting of each of its events: it knows what was
 // seen of the object before, and bounds the time of each change by the stamps of its neighbours. It is not
@@ -119,7 +123,10 @@ func (s *Sighting) stampedNow() bool {
 
 // Family knows the owners of the objects that were seen and how those were removed, whatever their resource,
 // so that a collected object leads to the deletion that began it. It is not safe for concurrent use.
-type Family struct{ members map[string]*member }
+type Family struct {
+	members map[string]*member
+	types   map[string]string // by name of the CRD, the version in which its deletion began
+}
 
 type member struct {
 	resource string
@@ -128,7 +135,7 @@ type member struct {
 }
 
 // NewFamily returns a Family that knows nobody.
-func NewFamily() *Family { return &Family{members: map[string]*member{}} }
+func NewFamily() *Family { return &Family{members: map[string]*member{}, types: map[string]string{}} }
 
 // Note remembers what was seen of an object of a resource, as GroupResource spells it, and lets the Sighting
 // find its ancestors.
@@ -143,6 +150,21 @@ func (f *Family) Note(groupResource string, s *Sighting) {
 		m.removal = s
 	}
 	s.family = f
+	if groupResource == resourceCRDs && s.stepsDeletion() {
+		f.types[s.Name] = s.ResourceVersion
+	}
+}
+
+// beforeType tells whether the change came before the deletion of its type began. Custom resources and their
+// definitions are in one store, so their versions compare.
+func (s *Sighting) beforeType(groupResource string) bool {
+	group, resource, ok := strings.Cut(groupResource, "/")
+	if !ok || s.family == nil {
+		return false
+	}
+	began, err1 := strconv.ParseUint(s.family.types[resource+"."+group], 10, 64)
+	version, err2 := strconv.ParseUint(s.ResourceVersion, 10, 64)
+	return err1 == nil && err2 == nil && version < began
 }
 
 // Owner is one owner of an object that was seen.

@@ -166,7 +166,7 @@ func (j *judge) gone() Resolution {
 		found.add(r)
 	}
 	for i := range j.CRDs {
-		if r := &j.CRDs[i]; r.removes() && r.Subresource == "" && j.possible(r) {
+		if r := &j.CRDs[i]; r.removes() && r.Subresource == "" && j.possible(r) && !j.seen.beforeType(j.GroupResource) {
 			if found.latest == nil {
 				return nobody(WhyCRDDeleted)
 			}

@@ -12,11 +12,14 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay/accuracy"
 )
 
-const samples = "../../../events/samples/sessions"
+const (
+	samples = "../../../events/samples/sessions"
+	own     = "testdata"
+)
 
-func recorded(t *testing.T) (*stage, []*replay.Session) {
+func recorded(t *testing.T, dir string) (*stage, []*replay.Session) {
 	t.Helper()
-	sessions, err := find([]string{samples})
+	sessions, err := find([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,49 +44,66 @@ func check(t *testing.T, outcomes []accuracy.Outcome) {
 }
 
 func TestRecordedSessions(t *testing.T) {
-	stage, sessions := recorded(t)
-	var all []accuracy.Outcome
-	for n, session := range sessions {
-		stage.options.Grace, stage.options.Route = 45*time.Second, fmt.Sprintf("recorded-%d", n)
-		outcomes, err := accuracy.Replay(context.Background(), session, stage.options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, outcomes)
-		all = append(all, outcomes...)
-	}
-	// One patch at the Metadata level has a second one beside it that changed nothing: same name, same second, same
-	// field manager. A generated name leaves nothing at that level.
-	if got, want := accuracy.Total(all), (accuracy.Tally{117, 1, 0, 1}); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-func TestDisorderNeverNamesAnybodyWrong(t *testing.T) {
-	stage, sessions := recorded(t)
-	const seeds = 200
-	var unresolved int
-	for seed := range seeds {
+	for _, c := range []struct {
+		dir  string
+		want accuracy.Tally
+	}{
+		// One patch at the Metadata level has a second one beside it that changed nothing: same name, same second, same
+		// field manager. A generated name leaves nothing at that level.
+		{samples, accuracy.Tally{117, 1, 0, 1}},
+		// A patch and a delete of two people within a second, and the objects of a type that went.
+		{own, accuracy.Tally{121, 2, 0, 2}},
+	} {
+		stage, sessions := recorded(t, c.dir)
+		var all []accuracy.Outcome
 		for n, session := range sessions {
-			disordered, err := accuracy.Disorder(session, rand.New(rand.NewSource(int64(seed))), 30*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Batches may arrive 30 s late, and up to 1 s of waiting had been in them.
-			stage.options.Grace, stage.options.Route = 45*time.Second, fmt.Sprintf("disorder-%d-%d", seed, n)
-			outcomes, err := accuracy.Replay(context.Background(), disordered, stage.options)
+			stage.options.Grace, stage.options.Route = 45*time.Second, fmt.Sprintf("recorded-%d", n)
+			outcomes, err := accuracy.Replay(context.Background(), session, stage.options)
 			if err != nil {
 				t.Fatal(err)
 			}
 			check(t, outcomes)
-			unresolved += accuracy.Total(outcomes)[accuracy.Unresolved]
+			all = append(all, outcomes...)
 		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+		if got := accuracy.Total(all); got != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.dir, got, c.want)
 		}
 	}
-	if unresolved != seeds {
-		t.Errorf("%d changes are unresolved, want one for each of %d seeds", unresolved, seeds)
+}
+
+func TestDisorderNeverNamesAnybodyWrong(t *testing.T) {
+	for _, c := range []struct {
+		dir        string
+		seeds      int
+		unresolved int // in each
+	}{
+		{samples, 200, 1},
+		{own, 10, 2},
+	} {
+		stage, sessions := recorded(t, c.dir)
+		unresolved := 0
+		for seed := range c.seeds {
+			for n, session := range sessions {
+				disordered, err := accuracy.Disorder(session, rand.New(rand.NewSource(int64(seed))), lateness)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Batches come up to 30 s late, and events had waited in them for up to 4 s.
+				stage.options.Grace, stage.options.Route = 45*time.Second, fmt.Sprintf("disorder-%d-%d", seed, n)
+				outcomes, err := accuracy.Replay(context.Background(), disordered, stage.options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, outcomes)
+				unresolved += accuracy.Total(outcomes)[accuracy.Unresolved]
+			}
+			if t.Failed() {
+				t.Fatalf("%s, seed %d", c.dir, seed)
+			}
+		}
+		if want := c.seeds * c.unresolved; unresolved != want {
+			t.Errorf("%s: %d changes are unresolved, want %d", c.dir, unresolved, want)
+		}
 	}
 }
 
