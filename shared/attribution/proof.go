@@ -147,7 +147,7 @@ func proveObject(dst []Proof, e *Event, verb string, p *Proof) []Proof {
 		p.Proven = p.Created || replacedKnown(e)
 	}
 	switch {
-	case e.Object.Subresource != "" && (f.UID == "" || f.ResourceVersion == ""):
+	case e.Object.Subresource != "" && e.Object.Subresource != subresourceScale && (f.UID == "" || f.ResourceVersion == ""):
 	case f.UID != "" && f.ResourceVersion != "":
 		p.Slots = SlotExact | SlotLast
 	case f.UID != "":

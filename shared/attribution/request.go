@@ -112,7 +112,10 @@ func (r *Request) removes() bool {
 	return strings.EqualFold(r.Verb, verbDelete) || r.Subresource == subresourceEviction
 }
 
-const subresourceEviction = "eviction"
+const (
+	subresourceEviction = "eviction"
+	subresourceScale    = "scale"
+)
 
 // withoutWrite are the subresources whose requests do not write the parent.
 var withoutWrite = map[string]bool{"token": true, "exec": true, "attach": true, "portforward": true, "proxy": true, "log": true}

@@ -222,7 +222,7 @@ func (s *Sighting) stampedBy(manager, subresource string) bool {
 		if !m.Time.Equal(newest) || m.Manager != manager {
 			continue
 		}
-		if m.Subresource == subresource || m.Subresource == "" && subresource != "status" && subresource != "scale" {
+		if m.Subresource == subresource || m.Subresource == "" && subresource != "status" && subresource != subresourceScale {
 			return true
 		}
 	}

@@ -112,6 +112,11 @@ func TestFactsAreStoredAsTheSeedStoresThem(t *testing.T) {
 			},
 		},
 		{
+			"also where the answer shows the version only",
+			request{user: "bob", verb: "patch", resource: "deployments", group: "apps", subresource: "scale", answer: `{"kind":"Scale","metadata":{"resourceVersion":"9"}}`},
+			map[string]string{":apps/deployments:rv:9": `{"groupResource":"apps/deployments","namespace":"shop","name":"prices","author":"bob","verb":"patch","subresource":"scale","auditID":"audit-bob","resourceVersion":"9","stageTimestamp":"2026-03-01T12:00:00Z"}`},
+		},
+		{
 			"a plain delete's uid is in the Status",
 			request{user: "bob", verb: "delete", received: -5, request: `{"kind":"DeleteOptions"}`, answer: status("u3")},
 			map[string]string{":configmaps:object:u3:last": `{"groupResource":"configmaps","namespace":"shop","name":"prices","uid":"u3","author":"bob","verb":"delete","auditID":"audit-bob","stageTimestamp":"2026-03-01T12:00:00Z","received":"2026-03-01T11:59:59.995Z","deletion":"final"}`},
