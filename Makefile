@@ -25,12 +25,12 @@ $(BIN)/tools/aws-lambda-rie:
 	GOBIN=$(CURDIR)/$(BIN)/tools $(GO) install github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@$(LAMBDA_RIE)
 
 .PHONY: test
-test: tools ## Run the tests; finds or installs the redis-server they need
-	$(GO) test -tags $(TAGS) ./...
+test: tools ## Run the tests but the long ones (make soak); finds or installs the redis-server they need
+	$(GO) test -tags $(TAGS) -short ./...
 
 .PHONY: soak
 soak: ## Run the long form of the tests that race and break things on purpose
-	SOAK=1 $(GO) test -tags $(TAGS) -count=1 -timeout 30m ./shared/gitcommit/...
+	SOAK=1 $(GO) test -tags $(TAGS) -count=1 -timeout 30m ./shared/gitcommit/... ./functions/watchcommit
 
 SESSION ?= events/samples/sessions/story
 
