@@ -203,13 +203,19 @@ func (j *judge) couldWrite(r *Request) bool {
 	if j.wroteNext(r) {
 		return false
 	}
-	if j.seen.stamped() {
+	if j.stamped() {
 		return j.meets(r, j.seen.touched()) && j.seen.stampedBy(r.Manager, r.Subresource)
 	}
 	if !j.seen.Before.IsZero() && !r.Received.Add(-j.skew).Before(j.seen.Before) {
 		return false
 	}
 	return r.Replaces != "" || !r.Staged.Add(j.skew).Before(j.seen.Previous.Touched)
+}
+
+// stamped tells whether the newest stamp is this change's. Where clocks differ, only a stamp that is newer than all
+// before it surely is: a server whose clock is behind leaves an older one.
+func (j *judge) stamped() bool {
+	return j.seen.freshlyStamped() || j.skew == 0 && j.seen.stamped()
 }
 
 // wroteNext tells whether the request came too late for this change, by the stamp of the next one, or is the

@@ -223,6 +223,8 @@ func TestResolve(t *testing.T) {
 			Named:    list("alice patch 3.1-3.2", "bob patch/scale 20.1-20.2"),
 		}, "absent several"},
 		{"the writer of the version before does not write the next one too", 0, Evidence{Sighting: see(Modified, before, written), Named: list("alice patch 3.1-3.2")}, "absent no-fact"},
+		{"a write in the second of the version before", 0, Evidence{Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+abc"}), Named: list("alice patch 3.4-3.5")}, "alice weak written-name provisional"},
+		{"a server whose clock is behind leaves an older stamp", time.Second, Evidence{Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+ab helm@2"}), Named: list("alice patch 3.1-3.2", "bob patch 2.4-2.5 by helm")}, "absent several"},
 		{"older requests were dropped", 0, Evidence{Sighting: see(Modified, before, written), Named: list("alice patch 7.1-7.2"), Since: at(4)}, "absent crowded"},
 
 		// Removals that a uid tells.
