@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +14,7 @@ import (
 // The whole spine, as `make demo` runs it and faster: the all-in-one as a process between a recorded cluster and a
 // repository. run fails when the history is not what happened.
 func TestTheDemonstration(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "allinone")
-	build := exec.Command("go", "build", "-tags", "lambda.norpc,grpcnotrace", "-o", program, "../local")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the all-in-one: %v\n%s", err, out)
-	}
+	program := build(t)
 	for _, c := range []struct {
 		name string
 		all  bool

@@ -20,6 +20,7 @@ import (
 type fleet struct {
 	dir, url string
 	moved    string // the one that moves
+	secret   string // the Secret that opens them; may be empty
 
 	mu            sync.Mutex
 	notifications []notification
@@ -71,8 +72,12 @@ func (f *fleet) commit(name, message string) error {
 // targets are the GitRepository documents for refsweep.
 func (f *fleet) targets() string {
 	var b strings.Builder
+	access := ""
+	if f.secret != "" {
+		access = ", secretRef: {name: " + f.secret + "}"
+	}
 	for _, name := range fleetNames {
-		fmt.Fprintf(&b, "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: %s, namespace: demo}\nspec: {url: %q, ref: {branch: main}, interval: 1m}\n", name, f.url+"/"+name+".git")
+		fmt.Fprintf(&b, "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: %s, namespace: demo}\nspec: {url: %q, ref: {branch: main}, interval: 1m%s}\n", name, f.url+"/"+name+".git", access)
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,6 +29,7 @@ type options struct {
 	within  time.Duration
 	all     bool
 	keep    bool
+	guard   func(git http.Handler) http.Handler // stands before the repositories; nil lets everybody in
 }
 
 func main() {
@@ -56,8 +58,12 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { s.close(err != nil || o.keep) }()
+	return s.perform(ctx)
+}
 
-	fmt.Printf("A recorded cluster session, %s: %d requests by people and robots in %s.\n", session.Name, len(session.Steps), session.End().Round(time.Second))
+// perform is the demonstration, from the first line to the verdict.
+func (s *stage) perform(ctx context.Context) error {
+	fmt.Printf("A recorded cluster session, %s: %d requests by people and robots in %s.\n", s.session.Name, len(s.session.Steps), s.session.End().Round(time.Second))
 	fmt.Printf("No cluster, no Redis: %s plays its API server, and %s is an empty repository.\n\n", s.apiURL, s.repositoryURL)
 	if err := s.start(ctx); err != nil {
 		return err
@@ -70,6 +76,9 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	asked := s.askWho(ctx)
+	if s.beforeEnd != nil {
+		s.beforeEnd()
+	}
 	if err := s.stop(); err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ func (s *stage) play(ctx context.Context) (*verdict.Verdict, error) {
 	defer cancel()
 	player := &replay.Player{
 		Session: s.session, Clock: s.clock, Client: &http.Client{Timeout: 10 * time.Second},
-		AuditURL: s.programURL + "/audit-webhook", AuditToken: token, Route: route,
-		AdmissionURL: s.programURL + "/validate-operator-types", AdmissionToken: token,
+		AuditURL: s.programURL + "/audit-webhook", AuditToken: s.token, Route: route,
+		AdmissionURL: s.programURL + "/validate-operator-types", AdmissionToken: s.token,
 	}
 	s.clock.Run(s.speed)
 	played := make(chan error, 1)
@@ -144,6 +144,10 @@ func (p *progress) upTo(now time.Duration, entries []verdict.Entry) {
 // printHistory lets git itself show the history, with authors, committer and evidence. The long list of what was
 // there before the session is cut.
 func (s *stage) printHistory(ctx context.Context) error {
+	if entries, err := s.log(ctx); err != nil || len(entries) == 0 {
+		fmt.Println("\nNothing was committed.")
+		return err
+	}
 	args := []string{"--no-pager", "log", "--first-parent", "--date=iso", "--format=commit %h%nAuthor: %an <%ae>, %ad%nCommit: %cn <%ce>%n%n    %s%n%n%w(0,4,4)%(trailers:only)", branch}
 	fmt.Printf("\n$ git log --first-parent %s\n\n", branch)
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", s.repository}, args...)...)

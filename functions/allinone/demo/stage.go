@@ -28,7 +28,6 @@ const (
 	branch = "main"
 	path   = "cluster" // the target's folder in the repository
 	route  = "demo"
-	token  = "demo-token"
 )
 
 // stage is everything around the program: its cluster, its repository, its settings.
@@ -41,6 +40,11 @@ type stage struct {
 	speed     float64
 	grace     time.Duration // of real time
 	program   string
+	token     string   // of the webhooks
+	readToken string   // of what tells names; may be empty
+	env       []string // more settings
+	secretRef string   // the Secret that opens the repository, as YAML; empty: none is needed
+	beforeEnd func()   // called before the program is asked to end
 
 	dir           string
 	repository    string // on disk
@@ -59,7 +63,7 @@ type stage struct {
 var controlled = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io", "events", "events.events.k8s.io", "leases.coordination.k8s.io"}
 
 func newStage(session *replay.Session, o options) (*stage, error) {
-	s := &stage{session: session, clock: replay.NewClock(), program: o.program, ended: make(chan error, 1)}
+	s := &stage{session: session, clock: replay.NewClock(), program: o.program, token: "demo-token", ended: make(chan error, 1)}
 	s.api = replay.NewServer(session, s.clock)
 	s.clock.Set(session.Begin())
 	s.speed = max(1, session.End().Seconds()/o.within.Seconds())
@@ -85,6 +89,9 @@ func newStage(session *replay.Session, o options) (*stage, error) {
 	git, err := backend.Handler(s.dir, nil)
 	if err != nil {
 		return nil, err
+	}
+	if o.guard != nil {
+		git = o.guard(git)
 	}
 	if s.apiURL, err = s.serve(s.api); err != nil {
 		return nil, err
@@ -169,10 +176,11 @@ func (s *stage) start(ctx context.Context) error {
 	s.process.Env = []string{ // and nothing of whoever runs the demo
 		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit,who,refsweep",
 		"KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "TARGETS_FILE=" + filepath.Join(s.dir, "targets.yaml"),
-		"AUDIT_TOKENS=" + route + "=" + token, "ADMISSION_TOKEN=" + token,
+		"AUDIT_TOKENS=" + route + "=" + s.token, "ADMISSION_TOKEN=" + s.token,
 		"ATTRIBUTION_GRACE=" + s.grace.String(), "WATCH_WINDOW=1s", "DRAIN_EVERY=50ms",
 		"SWEEP_TARGETS_FILE=" + filepath.Join(s.dir, "fleet.yaml"), "SWEEP_EVERY=1s", "K_SINK=" + s.sinkURL,
 	}
+	s.process.Env = append(s.process.Env, s.env...)
 	if err := s.process.Start(); err != nil {
 		return fmt.Errorf("run the all-in-one: %w", err)
 	}
@@ -183,16 +191,26 @@ func (s *stage) start(ctx context.Context) error {
 	return s.until(ctx, 10*time.Second, "refsweep knows its repositories", s.fleet.seen)
 }
 
-// watched says whether the program has begun to watch everything that is served at the beginning.
-func (s *stage) watched(context.Context) (bool, error) {
+// watched says whether the program has begun to watch everything that is served at the beginning, and has written down
+// what there was. What happens from now on is a change, and has an author.
+func (s *stage) watched(ctx context.Context) (bool, error) {
 	requests := s.api.Requests()
+	there := 0
 	for _, w := range s.session.Watches {
 		gr := w.GroupResource()
-		if w.ServedFrom == 0 && gr.String() != "secrets" && slices.Contains(s.resources, gr) && requests["watch "+gr.String()] == 0 {
+		if w.ServedFrom > 0 || gr.String() == "secrets" || !slices.Contains(s.resources, gr) {
+			continue
+		}
+		if requests["watch "+gr.String()] == 0 {
 			return false, nil
 		}
+		there += len(w.Initial)
 	}
-	return true, nil
+	if there == 0 {
+		return true, nil
+	}
+	entries, err := s.log(ctx)
+	return len(entries) > 0, err
 }
 
 // until waits for something, and no longer than the program lives.
@@ -237,15 +255,19 @@ contexts: [{name: demo, context: {cluster: demo, user: demo}}]
 
 func (s *stage) targets() string {
 	var b strings.Builder
+	access := ""
+	if s.secretRef != "" {
+		access = ", secretRef: " + s.secretRef
+	}
 	fmt.Fprintf(&b, `apiVersion: tidemark.dev/v1alpha1
 kind: GitTarget
 metadata: {name: demo}
 spec:
-  repository: {url: %q, branch: %s, path: %s}
+  repository: {url: %q, branch: %s, path: %s%s}
   auditRoute: %s
   commit: {committer: {name: Tidemark, email: tidemark@example.com}}
   resources:
-`, s.repositoryURL, branch, path, route)
+`, s.repositoryURL, branch, path, access, route)
 	for _, gr := range s.resources {
 		fmt.Fprintf(&b, "  - {group: %q, resource: %s}\n", gr.Group, gr.Resource)
 	}

@@ -29,6 +29,32 @@ func (s *stage) busiest() []verdict.Change {
 	return most
 }
 
+// answer is what we read of who's.
+type answer struct {
+	Changes    []struct{ Commit, Verb, ResourceVersion, Author, Class, Tier string }
+	Incomplete []string
+}
+
+func (s *stage) ask(ctx context.Context, question string) (*answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.programURL+question, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.readToken != "" {
+		request.Header.Set("Authorization", "Bearer "+s.readToken)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(response.Status)
+	}
+	out := &answer{}
+	return out, json.NewDecoder(response.Body).Decode(out)
+}
+
 // askWho asks the program, which still runs, who changed the object with the most changes, and prints the answer. It
 // has to name the versions that there were, the newest first, and nobody who did not make them.
 func (s *stage) askWho(ctx context.Context) error {
@@ -40,20 +66,12 @@ func (s *stage) askWho(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	question := "/who?" + url.Values{"resource": {o.GroupResource.String()}, "namespace": {o.Namespace}, "name": {o.Name}, "limit": {"500"}}.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.programURL+question, nil)
-	if err != nil {
-		return err
+	answer, err := s.ask(ctx, question)
+	for try := 1; err == nil && len(answer.Incomplete) > 0 && try < 10; try++ {
+		answer, err = s.ask(ctx, question) // a branch could not be read at that moment
 	}
-	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return fmt.Errorf("ask who: %w", err)
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	var answer struct {
-		Changes []struct{ Commit, Verb, ResourceVersion, Author, Class, Tier string }
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask who: %s: %w", response.Status, err)
 	}
 
 	fmt.Printf("\n$ curl '…%s'\n\n", question)
