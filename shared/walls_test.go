@@ -15,8 +15,8 @@ import (
 
 const module = "github.com/tidemark-dev/tidemark/"
 
-// tags are those of the build: without them other packages are linked.
-const tags = "lambda.norpc,grpcnotrace"
+// tags are those that programs are shipped with: without them other packages are linked.
+const tags = "lambda.norpc,grpcnotrace,noauditv1"
 
 // pkg is what go list says of a package.
 type pkg struct {
@@ -85,8 +85,8 @@ var shipped = []struct {
 	budget   int64 // bytes, stripped
 	without  []string
 }{
-	{"auditingest", 14_000_000, []string{"k8s.io/client-go", "github.com/go-git/go-git"}},
-	{"authorcapture", 14_000_000, []string{"k8s.io/client-go", "github.com/go-git/go-git"}},
+	{"auditingest", 14_000_000, []string{"k8s.io/client-go", "k8s.io/apiserver", "k8s.io/apimachinery/pkg/apis", "github.com/go-git/go-git", "github.com/prometheus"}},
+	{"authorcapture", 14_000_000, []string{"k8s.io/client-go", "k8s.io/apiserver", "k8s.io/apimachinery/pkg/apis", "github.com/go-git/go-git", "github.com/prometheus"}},
 	{"refsweep", 19_000_000, nil},
 	{"watchcommit", 22_000_000, nil},
 }

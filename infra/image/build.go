@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 )
 
-// tags of every shipped binary: without lambda.norpc the linker keeps html/template and cannot drop dead code.
-const tags = "lambda.norpc,grpcnotrace"
+// tags of every shipped binary: without lambda.norpc the linker keeps html/template and cannot drop dead code, without
+// noauditv1 shared/queue links Kubernetes' audit types.
+const tags = "lambda.norpc,grpcnotrace,noauditv1"
 
 // license of what is built.
 const license = "Apache-2.0"

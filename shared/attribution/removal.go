@@ -3,8 +3,6 @@ package attribution
 import (
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Controllers that complete what somebody else began.
@@ -336,11 +334,11 @@ func (j *judge) covers(r *Request) cover {
 	if r.LabelSelector == "" {
 		return covered
 	}
-	selector, err := labels.Parse(r.LabelSelector)
-	if err != nil {
+	selected, known := selects(r.LabelSelector, j.seen.Labels)
+	switch {
+	case !known:
 		return unknown
-	}
-	if !selector.Matches(labels.Set(j.seen.Labels)) {
+	case !selected:
 		return spared
 	}
 	return covered

@@ -16,7 +16,7 @@ import (
 )
 
 // Tags are those that every shipped binary is built with.
-const Tags = "lambda.norpc,grpcnotrace"
+const Tags = "lambda.norpc,grpcnotrace,noauditv1"
 
 // Build builds a main package of this module as it is shipped and returns the file.
 func Build(t testing.TB, pkg string) string {

@@ -2,16 +2,13 @@ package queue
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/tidemark-dev/tidemark/shared/attribution"
-	"github.com/tidemark-dev/tidemark/shared/attribution/kubeaudit"
 )
 
 // DefaultAttributionFactTTL is how long a fact waits for the change it explains.
@@ -79,38 +76,6 @@ func (a *AttributionIndex) WithExtraKeys(keys attribution.ExtraKeys) *Attributio
 	out := *a
 	out.extraKeys = keys
 	return &out
-}
-
-// RecordFact stores what one audit event proves under the three keys of the seed. It stores nothing, without an error, for an event that
-// proves nothing: no resource, no name, no user, neither uid nor written version, a dry run. Other
-// reasons to leave an event out are the ingest gate's, which the caller has applied.
-func (a *AttributionIndex) RecordFact(ctx context.Context, auditRoute string, event auditv1.Event) error {
-	return a.RecordFacts(ctx, auditRoute, []auditv1.Event{event})
-}
-
-// RecordFacts is RecordFact for many events, in one round trip.
-func (a *AttributionIndex) RecordFacts(ctx context.Context, auditRoute string, events []auditv1.Event) error {
-	var proofs []attribution.Proof
-	for i := range events {
-		event := kubeaudit.Event(&events[i], a.extraKeys, "")
-		proofs = attribution.Prove(proofs, &event)
-	}
-	w := a.writer()
-	defer a.release(w)
-	for i := range proofs {
-		proofs[i].Slots &= factSlots
-		w.add(auditRoute, &proofs[i])
-	}
-	return w.flush(ctx)
-}
-
-// RecordDeleteCollectionFacts stores a fact for each object that a deletecollection answered with. It
-// does nothing for any other verb, or when the answer lists nothing.
-func (a *AttributionIndex) RecordDeleteCollectionFacts(ctx context.Context, auditRoute string, event auditv1.Event) error {
-	if !strings.EqualFold(event.Verb, "deletecollection") {
-		return nil
-	}
-	return a.RecordFact(ctx, auditRoute, event)
 }
 
 // RecordEvents applies the ingest gate to each event and stores what those that pass prove, weaker evidence
