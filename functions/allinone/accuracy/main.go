@@ -71,7 +71,7 @@ func run(ctx context.Context, dirs []string, grace, skew time.Duration, disorder
 			}
 			total := accuracy.Total(outcomes)
 			if seed == 0 || total[accuracy.Wrong] > 0 {
-				fmt.Printf("%s: %s\n", session.Name, total)
+				fmt.Printf("%s: %d changes, %d right, %d wrong\n", session.Name, len(outcomes), total[accuracy.Right], total[accuracy.Wrong])
 			}
 			if verbose {
 				for i := range outcomes {
