@@ -180,7 +180,7 @@ func TestMessageTemplates(t *testing.T) {
 	if err := CheckMessage("{summary} by {author}"); err != nil {
 		t.Error(err)
 	}
-	if err := CheckMessage("{sumary}"); err == nil || !strings.Contains(err.Error(), "{sumary} is not one of {summary}") {
+	if err := CheckMessage("{subjekt}"); err == nil || !strings.Contains(err.Error(), "{subjekt} is not one of {summary}") {
 		t.Errorf("got %v", err)
 	}
 }

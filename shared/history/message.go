@@ -67,7 +67,7 @@ func message(changes []Change, policy Policy) string {
 
 func subject(changes []Change, policy Policy) string {
 	first := changes[0]
-	summary := string(first.Verb) + " " + resource(first.GroupResource.Group, first.Resource) + " " + object(first.Namespace, first.Name)
+	summary := string(first.Verb) + " " + resource(first.Group, first.Resource) + " " + object(first.Namespace, first.Name)
 	if n := len(changes) - 1; n > 0 {
 		summary += fmt.Sprintf(" and %d more", n)
 	}
@@ -92,7 +92,7 @@ func subject(changes []Change, policy Policy) string {
 		case "{verb}":
 			return string(first.Verb)
 		case "{resource}":
-			return resource(first.GroupResource.Group, first.Resource)
+			return resource(first.Group, first.Resource)
 		case "{namespace}":
 			return token(first.Namespace)
 		case "{name}":

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/gittest/backend"
 )
@@ -60,7 +61,9 @@ func (f *fleet) commit(name, message string) error {
 	if message != "first" {
 		stream = strings.Replace(stream, "\nM 100644", "\nfrom refs/heads/main^0\nM 100644", 1)
 	}
-	cmd := exec.Command("git", "-C", f.repository(name), "fast-import", "--quiet", "--date-format=now")
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", "-C", f.repository(name), "fast-import", "--quiet", "--date-format=now")
 	cmd.Env = append(os.Environ(), backend.Environment()...)
 	cmd.Stdin = strings.NewReader(stream)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -171,7 +171,7 @@ func (s *stage) start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	s.process = exec.Command(s.program)
+	s.process = exec.Command(s.program) //nolint:noctx // it outlives the start; close ends it
 	s.process.Stdout, s.process.Stderr = log, log
 	s.process.Env = []string{ // and nothing of whoever runs the demo
 		"PATH=" + os.Getenv("PATH"), "LISTEN_ADDRESS=" + address, "FUNCTIONS=auditingest,authorcapture,watchcommit,who,refsweep",
@@ -299,7 +299,7 @@ func (s *stage) stop() error {
 func (s *stage) close(keep bool) {
 	if s.process != nil {
 		_ = s.process.Process.Kill()
-		<-s.ended
+		_ = <-s.ended
 	}
 	s.api.Disconnect()
 	for _, server := range s.servers {

@@ -47,7 +47,7 @@ func (s *stage) ask(ctx context.Context, question string) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(response.Status)
 	}

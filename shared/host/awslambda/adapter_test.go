@@ -126,7 +126,7 @@ func TestHTTPAnswers(t *testing.T) {
 		}, `{"statusCode":200,"headers":{"content-type":"application/octet-stream"},"body":"AP8=","isBase64Encoded":true}`},
 		{"busy", func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Retry-After", "5")
-			http.Error(w, "busy", 503)
+			http.Error(w, "busy", http.StatusServiceUnavailable)
 		}, `{"statusCode":503,"headers":{"content-type":"text/plain; charset=utf-8","retry-after":"5","x-content-type-options":"nosniff"},"body":"busy\n","isBase64Encoded":false}`},
 		{"nothing", func(http.ResponseWriter, *http.Request, string) {}, `{"statusCode":200,"headers":{},"body":"","isBase64Encoded":false}`},
 		{"a header after the status", func(w http.ResponseWriter, _ *http.Request, _ string) {
@@ -235,7 +235,7 @@ func TestOneBadRecordOfAQueueBatch(t *testing.T) {
 	f := &recorder{answer: func(w http.ResponseWriter, r *http.Request, body string) {
 		switch {
 		case r.Header.Get("Ce-Name") == "fails":
-			http.Error(w, "later", 503)
+			http.Error(w, "later", http.StatusServiceUnavailable)
 		case body == "not json at all":
 			http.Error(w, "what is this", 400)
 		}
@@ -285,7 +285,9 @@ func TestLogsBecomeOnePostOfAuditEvents(t *testing.T) {
 			t.Errorf("%s: %s (%v), %d posts", name, got, err, len(f.calls)-1)
 		}
 	}
-	f.answer = func(w http.ResponseWriter, _ *http.Request, _ string) { http.Error(w, "down", 503) }
+	f.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	}
 	if _, err := invoke(t, f, sample(t, "cloudwatch-logs.json"), io.Discard); err == nil {
 		t.Error("a batch that was not stored is acknowledged")
 	}
