@@ -124,7 +124,7 @@ func run(t *testing.T, cmd *exec.Cmd, firstAnswer func()) (took, cpu time.Durati
 func startServer(t *testing.T, binary string, s starter, env []string) (took, cpu time.Duration) {
 	t.Helper()
 	address := FreeAddress(t)
-	cmd := exec.Command(binary) //nolint:noctx // killed when it has answered
+	cmd := exec.Command(binary)
 	cmd.Env = append(env, "LISTEN_ADDRESS="+address)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	return run(t, cmd, func() {
@@ -153,7 +153,7 @@ func startServer(t *testing.T, binary string, s starter, env []string) (took, cp
 func startLambda(t *testing.T, binary string, s starter, env []string) (took, cpu time.Duration) {
 	t.Helper()
 	api := runtimetest.New(t)
-	cmd := exec.Command(binary) //nolint:noctx // killed when it has answered
+	cmd := exec.Command(binary)
 	cmd.Env = append(env, "AWS_LAMBDA_RUNTIME_API="+api.Address, "AWS_LAMBDA_FUNCTION_NAME=bench")
 	payload := fmt.Sprintf(`{"version":"2.0","rawPath":%q,"headers":{"content-type":"application/json"},"requestContext":{"http":{"method":%q,"sourceIp":"127.0.0.1"}},"body":%q,"isBase64Encoded":false}`, s.path, s.method, s.body)
 	return run(t, cmd, func() {

@@ -52,8 +52,11 @@ func Start(t testing.TB, binary, address string, env ...string) *os.Process {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		done := make(chan error, 1)
-		go func() { done <- cmd.Wait() }()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = cmd.Wait() // it is asked to end, however it does
+		}()
 		select {
 		case _ = <-done:
 		case <-time.After(10 * time.Second):

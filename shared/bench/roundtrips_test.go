@@ -71,7 +71,7 @@ type countedWire struct {
 
 func newCountedWire(t *testing.T, target string) *countedWire {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed when the test ends
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func newCountedWire(t *testing.T, target string) *countedWire {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("tcp", target) //nolint:noctx // loopback
+			server, err := net.Dial("tcp", target)
 			if err != nil {
 				client.Close()
 				continue

@@ -35,7 +35,7 @@ func run(function string, fromEnv host.FromEnv) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	listener, err := net.Listen("tcp", cfg.ListenAddress)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.ListenAddress)
 	if err != nil {
 		return fmt.Errorf("LISTEN_ADDRESS (%s) must be free to listen on: %w", cfg.ListenAddress, err)
 	}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package auditingest_test
+
+const raceDetector = false
