@@ -110,7 +110,7 @@ func (p *process) lastWords() string {
 
 // freePort finds a TCP port of loopback that nobody listens on.
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local and at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
