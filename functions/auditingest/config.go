@@ -82,6 +82,10 @@ type factStore struct {
 
 // NewStore is the Store over a connection.
 func NewStore(cfg Config, store *queue.RedisStore) Store {
+	return newStore(cfg, store)
+}
+
+func newStore(cfg Config, store *queue.RedisStore) factStore {
 	return factStore{store.AttributionIndex(cfg.FactTTL).WithClockSkew(cfg.ClockSkew), store}
 }
 
@@ -96,7 +100,10 @@ func FromEnv() (http.Handler, error) {
 		return nil, err
 	}
 	tel := telemetry.New("auditingest")
-	handler, err := New(cfg, NewStore(cfg, store), tel)
+	facts := newStore(cfg, store)
+	tel.CounterFunc("versions_already_claimed_total", "Facts for a version that an earlier request had claimed: no-ops, and posts that came twice.",
+		func() float64 { return float64(facts.VersionsAlreadyClaimed()) })
+	handler, err := New(cfg, facts, tel)
 	if err != nil {
 		return nil, err
 	}

@@ -69,3 +69,19 @@ func (c *filingCmd) showKey() {
 	const firstKey = 3
 	c.args[firstKey] = c.text[firstKey-1]
 }
+
+// claimsLost counts the versions that the last call left with an earlier claim.
+func (c *filingCmd) claimsLost() (count int) {
+	const before = 2 + 2 // the script and how many keys; behind the keys TTL and KEPT
+	const perKey = 5
+	results, err := c.cmd.Text()
+	if err != nil {
+		return 0
+	}
+	for i := range len(results) {
+		if what := c.text[before+len(results)+perKey*i]; results[i] == '0' && (what == putVersion || what == putGoingVersion) {
+			count++
+		}
+	}
+	return count
+}

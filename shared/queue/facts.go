@@ -44,6 +44,8 @@ type AttributionIndex struct {
 	scripts   *scriptLoader
 	heard     *hearing
 	writers   *sync.Pool
+
+	alreadyClaimed *atomic.Uint64
 }
 
 // AttributionIndex returns the index whose facts live for factTTL, or for DefaultAttributionFactTTL when
@@ -60,6 +62,8 @@ func (s *RedisStore) AttributionIndex(factTTL time.Duration) *AttributionIndex {
 		scripts:   &scriptLoader{},
 		heard:     &hearing{},
 		writers:   &sync.Pool{New: func() any { return new(factWriter) }},
+
+		alreadyClaimed: &atomic.Uint64{},
 	}
 }
 
@@ -90,6 +94,10 @@ func (a *AttributionIndex) RecordEvents(ctx context.Context, route string, event
 	}
 	return reasons, w.flush(ctx)
 }
+
+// VersionsAlreadyClaimed is how many facts this process filed for a version that an earlier request had claimed: mostly
+// requests that changed nothing, and posts that came twice.
+func (a *AttributionIndex) VersionsAlreadyClaimed() uint64 { return a.alreadyClaimed.Load() }
 
 // loaded is whether the scripts are known to be on the server.
 type scriptLoader struct{ loaded atomic.Bool }

@@ -218,6 +218,8 @@ func (w *factWriter) send(ctx context.Context, cmds []*filingCmd) (lost []*filin
 			lost = append(lost, c)
 		case err != nil:
 			return nil, err
+		default:
+			w.index.alreadyClaimed.Add(uint64(c.claimsLost()))
 		}
 	}
 	if execErr != nil && len(lost) == 0 {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +16,9 @@ type Help struct {
 }
 
 func (h *Help) Error() string { return "-help was asked for" }
+
+// HelpWanted reports whether this process was started with -help.
+func HelpWanted() bool { return helpWanted(os.Args) }
 
 func helpWanted(args []string) bool {
 	return len(args) > 1 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "-help" || a == "--help" || a == "-h" })

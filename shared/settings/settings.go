@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func Load(spec any) error {
 	if err != nil {
 		return err
 	}
-	if helpWanted(os.Args) {
+	if HelpWanted() {
 		return &Help{Table: table(vars)}
 	}
 	if err := envconfig.Process("", spec); err != nil {

@@ -66,10 +66,12 @@ func TestPrometheusReadsTheMetrics(t *testing.T) {
 	}
 	tel.Gauge("now_timestamp_seconds", "Now.").WithLabelValues().SetToCurrentTime()
 	tel.Counter("never_total", "Never with a label.", "kind")
+	tel.CounterFunc("elsewhere_total", "Kept elsewhere.", func() float64 { return 12 })
 	_, got := scrape(t, tel)
 	for key, want := range map[string]float64{
 		"tidemark_f_things_total|a|x":            3.5,
 		"tidemark_f_things_total|q\"\\\n|\uFFFD": 1,
+		"tidemark_f_elsewhere_total":             12,
 		"tidemark_f_level_bytes|up":              -2,
 		"tidemark_f_wait_seconds":                103.65,
 		"tidemark_f_wait_seconds|count":          5,

@@ -52,6 +52,16 @@ func (t *Telemetry) Counter(what, help string, labels ...string) *CounterVec {
 	return &CounterVec{t.metrics.add(kindCounter, t.name(what), help, nil, labels)}
 }
 
+// CounterFunc registers tidemark_<function>_<what>, a counter that is kept elsewhere; what ends in _total.
+func (t *Telemetry) CounterFunc(what, help string, value func() float64) {
+	c := &family{name: t.name(what), help: help, kind: kindCounter, series: map[string]*series{}}
+	t.Also(func(w io.Writer) error {
+		c.with(nil).value.store(value())
+		_, err := w.Write(c.append(nil))
+		return err
+	})
+}
+
 // Gauge registers tidemark_<function>_<what>; what ends in its unit.
 func (t *Telemetry) Gauge(what, help string, labels ...string) *GaugeVec {
 	return &GaugeVec{t.metrics.add(kindGauge, t.name(what), help, nil, labels)}

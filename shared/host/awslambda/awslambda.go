@@ -49,7 +49,7 @@ func Main(function string, fromEnv host.FromEnv) {
 
 func run(function string, fromEnv host.FromEnv) error {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("function", function)
-	if fromExtension() {
+	if fromExtension() && !settings.HelpWanted() {
 		made := fromEnv
 		fromEnv = func() (http.Handler, error) { return &deferred{fromEnv: made, log: log}, nil }
 	}
