@@ -54,11 +54,7 @@ func fromEnv() (f *function, stop func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := cfg.Config()
-	if err != nil {
-		return nil, nil, err
-	}
-	cluster, err := kube.NewClient(config, "who")
+	cluster, err := cfg.Connect("who")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tidemark-dev/tidemark/shared/attribution"
@@ -105,13 +105,16 @@ func (f *function) live(ctx context.Context, q Question, routes []string) (*Live
 	if err != nil || missing[resource] != nil {
 		return nil, err
 	}
-	object, err := f.deps.Cluster.Dynamic().Resource(served[resource].GroupVersionResource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+	// A list of one, as who may list what is mirrored, like watchcommit, and not get it.
+	list, err := f.deps.Cluster.Dynamic().Resource(served[resource].GroupVersionResource).Namespace(q.Namespace).
+		List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, q.Name).String()})
 	if err != nil {
 		return nil, fmt.Errorf("read the object: %w", err)
 	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	object := &list.Items[0]
 	seen := attribution.Observe(attribution.Modified, object.Object, nil)
 	var queries []queue.AuthorQuery
 	for _, route := range routes {

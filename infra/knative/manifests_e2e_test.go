@@ -237,7 +237,7 @@ func TestTheStackIsAppliedAndASecondPlanIsEmpty(t *testing.T) {
 			terraform(0, append([]string{"apply", "-auto-approve"}, given...)...)
 			terraform(0, append([]string{"plan", "-detailed-exitcode"}, given...)...)
 			for kind, want := range map[schema.GroupVersionResource]int{
-				{Group: "serving.knative.dev", Version: "v1", Resource: "services"}:         4,
+				{Group: "serving.knative.dev", Version: "v1", Resource: "services"}:         5,
 				{Group: "sources.knative.dev", Version: "v1", Resource: "pingsources"}:      2,
 				{Group: "sources.knative.dev", Version: "v1", Resource: "apiserversources"}: 1,
 			} {

@@ -20,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/functions/authorcapture"
 	"github.com/tidemark-dev/tidemark/functions/refsweep"
 	"github.com/tidemark-dev/tidemark/functions/watchcommit"
+	"github.com/tidemark-dev/tidemark/functions/who"
 	"github.com/tidemark-dev/tidemark/shared/host/awslambda"
 	"github.com/tidemark-dev/tidemark/shared/host/knative"
 	"github.com/tidemark-dev/tidemark/shared/settings"
@@ -30,7 +31,7 @@ func known(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	for function, config := range map[string]any{
-		"auditingest": &auditingest.Config{}, "authorcapture": &authorcapture.Config{}, "refsweep": &refsweep.Config{}, "watchcommit": &watchcommit.Config{},
+		"auditingest": &auditingest.Config{}, "authorcapture": &authorcapture.Config{}, "refsweep": &refsweep.Config{}, "watchcommit": &watchcommit.Config{}, "who": &who.Config{},
 	} {
 		for _, c := range []any{config, &knative.Config{}, &awslambda.Config{}} {
 			table, err := settings.Table(c)
@@ -162,7 +163,7 @@ func TestWhatAManifestNamesIsThere(t *testing.T) {
 	for _, u := range manifests(t) {
 		there[u.GetKind()+"/"+u.GetName()] = true
 	}
-	keys := map[string][]string{"tidemark-valkey": {"auditingest", "authorcapture", "refsweep", "watchcommit"}, "tidemark-tokens": {"audit-tokens", "read-token"}}
+	keys := map[string][]string{"tidemark-valkey": {"auditingest", "authorcapture", "refsweep", "watchcommit", "who"}, "tidemark-tokens": {"audit-tokens", "read-token"}}
 	for _, u := range manifests(t) {
 		who := u.GetKind() + " " + u.GetName()
 		if sink := text(u.Object, "spec", "sink", "ref", "name"); sink != "" && !there["Service/"+sink] {

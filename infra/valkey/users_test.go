@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,9 @@ import (
 	"github.com/tidemark-dev/tidemark/functions/authorcapture"
 	"github.com/tidemark-dev/tidemark/functions/refsweep"
 	"github.com/tidemark-dev/tidemark/functions/watchcommit"
+	"github.com/tidemark-dev/tidemark/functions/who"
 	"github.com/tidemark-dev/tidemark/shared/gittest"
+	"github.com/tidemark-dev/tidemark/shared/gitwire"
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/queue"
@@ -67,7 +71,7 @@ func usersFile(t *testing.T, names []string) string {
 }
 
 // serve runs a real server with valkey.conf and the users, and an administrator who looks on.
-func serve(t *testing.T) valkeytest.Server {
+func serve(t *testing.T, args ...string) valkeytest.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "users.acl")
 	text := usersFile(t, users(t)) + "user administrator on nopass ~* +@all\n"
@@ -78,7 +82,7 @@ func serve(t *testing.T) valkeytest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return valkeytest.Configured(t, conf, "--aclfile", file)
+	return valkeytest.Configured(t, conf, append([]string{"--aclfile", file}, args...)...)
 }
 
 func client(t *testing.T, addr, user, password string) *redis.Client {
@@ -99,9 +103,50 @@ func store(t *testing.T, addr, user string) *queue.RedisStore {
 	return s
 }
 
-// TestEveryFunctionWorksAsItsUser plays a recorded session to all of them, each signed in as itself.
+// cluster is a Cluster of one server, by two addresses, as ElastiCache Serverless shows itself.
+func cluster(t *testing.T) (admin string, addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, bus, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	server := serve(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-config-file", "nodes.conf")
+	a := client(t, server.Addr, "administrator", "any")
+	if err := a.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		info, err := a.ClusterInfo(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(info, "cluster_state:ok") {
+			return server.Addr, server.Addr + "," + server.Addr
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func TestEveryFunctionWorksAsItsUser(t *testing.T) {
-	server := serve(t)
+	t.Run("one server", func(t *testing.T) {
+		server := serve(t)
+		work(t, server.Addr)
+		denied(t, server.Addr)
+	})
+	t.Run("a Cluster", func(t *testing.T) {
+		admin, addr := cluster(t)
+		work(t, addr)
+		denied(t, admin)
+	})
+}
+
+// work plays a recorded session to all functions, each signed in as itself.
+func work(t *testing.T, addr string) {
 	session, err := replay.Load("../../events/samples/sessions/story")
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +154,8 @@ func TestEveryFunctionWorksAsItsUser(t *testing.T) {
 	clock := replay.NewClock()
 	clock.Set(session.Begin())
 	api := replay.NewServer(session, clock)
-	cluster := httptest.NewServer(api)
-	t.Cleanup(func() { api.Disconnect(); cluster.CloseClientConnections(); cluster.Close() })
+	kubernetes := httptest.NewServer(api)
+	t.Cleanup(func() { api.Disconnect(); kubernetes.CloseClientConnections(); kubernetes.Close() })
 	git := gittest.NewServer(t)
 	repository := git.Repository("cfg")
 	var logs bytes.Buffer
@@ -120,9 +165,9 @@ func TestEveryFunctionWorksAsItsUser(t *testing.T) {
 		}
 	})
 
-	auditStore := store(t, server.Addr, "auditingest")
+	auditStore := store(t, addr, "auditingest")
 	auditConfig := auditingest.Config{Tokens: settings.NewSecret("*=token")}
-	for name, value := range map[string]string{"AUDIT_TOKENS": "*=token", "REDIS_ADDR": server.Addr} {
+	for name, value := range map[string]string{"AUDIT_TOKENS": "*=token", "REDIS_ADDR": addr} {
 		t.Setenv(name, value)
 	}
 	if err := settings.Load(&auditConfig); err != nil {
@@ -138,7 +183,7 @@ func TestEveryFunctionWorksAsItsUser(t *testing.T) {
 	}
 	// The session's commands are of a kind of its own.
 	captureConfig.Kinds = append(captureConfig.Kinds, kindsOf(t, session)...)
-	capture := authorcapture.New(captureConfig, store(t, server.Addr, "authorcapture").CommandAuthorStore(), telemetry.WriteTo(&logs, "authorcapture"))
+	capture := authorcapture.New(captureConfig, store(t, addr, "authorcapture").CommandAuthorStore(), telemetry.WriteTo(&logs, "authorcapture"))
 	webhooks := http.NewServeMux()
 	webhooks.Handle("/audit-webhook/", ingest)
 	webhooks.Handle("/validate-operator-types", capture)
@@ -149,12 +194,12 @@ func TestEveryFunctionWorksAsItsUser(t *testing.T) {
 	writeFile(t, targets, "apiVersion: tidemark.dev/v1alpha1\nkind: GitTarget\nmetadata: {name: prod}\nspec:\n"+
 		"  repository: {url: "+repository.URL+", path: clusters/prod}\n  attributionGrace: 1s\n  prune: Always\n"+
 		"  resources: [{resource: configmaps}, {group: apps, resource: deployments}, {resource: services}]\n")
-	kubeClient, err := kube.NewClient(&rest.Config{Host: cluster.URL}, "watchcommit")
+	kubeClient, err := kube.NewClient(&rest.Config{Host: kubernetes.URL}, "watchcommit")
 	if err != nil {
 		t.Fatal(err)
 	}
 	watch, err := watchcommit.New(watchcommit.Config{Grace: time.Second, Lease: 30 * time.Second, TargetsFile: targets, FactTTL: 10 * time.Minute},
-		watchcommit.Deps{Store: store(t, server.Addr, "watchcommit"), Cluster: kubeClient, Telemetry: telemetry.WriteTo(&logs, "watchcommit")})
+		watchcommit.Deps{Store: store(t, addr, "watchcommit"), Cluster: kubeClient, Telemetry: telemetry.WriteTo(&logs, "watchcommit")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +212,12 @@ func TestEveryFunctionWorksAsItsUser(t *testing.T) {
 	if err := settings.Load(&sweepConfig); err != nil {
 		t.Fatal(err)
 	}
-	sweep, err := refsweep.FromConfig(sweepConfig, store(t, server.Addr, "refsweep"), telemetry.WriteTo(&logs, "refsweep"))
+	sweep, err := refsweep.FromConfig(sweepConfig, store(t, addr, "refsweep"), telemetry.WriteTo(&logs, "refsweep"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
+	place := aConfigMap(t, session)
 	call(t, watch, http.MethodPost, "/")
 	player := &replay.Player{Session: session, Clock: clock, Client: &http.Client{Timeout: 10 * time.Second},
 		AuditURL: receiver.URL + "/audit-webhook", AuditToken: "token", Route: "default", AdmissionURL: receiver.URL + "/validate-operator-types"}
@@ -196,7 +242,34 @@ func TestEveryFunctionWorksAsItsUser(t *testing.T) {
 	if out := call(t, ingest, http.MethodGet, "/audit-webhook/default/self-test"); !bytes.Contains(out, []byte(`"arriving":true`)) {
 		t.Errorf("self-test: %s", out)
 	}
-	denied(t, server.Addr)
+	asked := who.New(who.Config{Commits: 100, Timeout: 20 * time.Second, TargetsFile: targets},
+		who.Deps{Cluster: kubeClient, Authors: store(t, addr, "who").AttributionIndex(0), Pool: &gitwire.Pool{}, Telemetry: telemetry.WriteTo(&logs, "who")})
+	if out := call(t, asked, http.MethodGet, "/who?resource=configmaps&namespace="+place[0]+"&name="+place[1]); !bytes.Contains(out, []byte(`"live":`)) || bytes.Contains(out, []byte(`"incomplete"`)) {
+		t.Errorf("who: %s", out)
+	}
+}
+
+// aConfigMap is one that is there at the session's end.
+func aConfigMap(t *testing.T, session *replay.Session) [2]string {
+	t.Helper()
+	there := map[[2]string]bool{}
+	for _, w := range session.Watches {
+		if w.Resource != "configmaps" {
+			continue
+		}
+		for _, e := range append(slices.Clone(w.Initial), w.Live...) {
+			if e.Object.GetName() != "" {
+				there[[2]string{e.Object.GetNamespace(), e.Object.GetName()}] = e.Type != "DELETED"
+			}
+		}
+	}
+	for place, is := range there {
+		if is {
+			return place
+		}
+	}
+	t.Fatal("the session ends without any ConfigMap")
+	return [2]string{}
 }
 
 // kindsOf are the kinds of the session's reviews, as resource.group.
@@ -267,6 +340,7 @@ func TestAUserReachesItsOwnKeysOnly(t *testing.T) {
 		"authorcapture": {"commands"},
 		"refsweep":      {"observations"},
 		"watchcommit":   {"facts", "commands", "routes", "drains", "cursors"},
+		"who":           {},
 	}
 	for _, user := range users(t) {
 		if own[user] == nil {

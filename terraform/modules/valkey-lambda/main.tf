@@ -23,10 +23,10 @@ resource "aws_security_group" "cache" {
 resource "aws_vpc_security_group_ingress_rule" "cache" {
   security_group_id            = aws_security_group.cache.id
   referenced_security_group_id = aws_security_group.clients.id
-  description                  = "Valkey from the functions"
+  description                  = "Valkey from the functions: 6379, and 6380 for reads that may be a little old"
   ip_protocol                  = "tcp"
   from_port                    = 6379
-  to_port                      = 6379
+  to_port                      = 6380
   tags                         = var.tags
 }
 

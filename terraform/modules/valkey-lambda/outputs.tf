@@ -1,6 +1,6 @@
 output "address" {
-  description = "host:port of the cache, for REDIS_ADDR. It speaks TLS only: REDIS_TLS=true."
-  value       = "${aws_elasticache_serverless_cache.cache.endpoint[0].address}:${aws_elasticache_serverless_cache.cache.endpoint[0].port}"
+  description = "host:port twice, for REDIS_ADDR: several addresses make the functions speak the Cluster protocol, which a serverless cache wants. It speaks TLS only: REDIS_TLS=true."
+  value       = join(",", [for port in [6379, 6380] : "${aws_elasticache_serverless_cache.cache.endpoint[0].address}:${port}"])
 }
 
 output "cache_name" {

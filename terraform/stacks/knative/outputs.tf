@@ -8,6 +8,11 @@ output "observations_url" {
   value       = "${module.refsweep.url}/observations"
 }
 
+output "who_url" {
+  description = "Where one asks who changed an object, inside the cluster."
+  value       = "${module.who.url}/who"
+}
+
 output "wake_url" {
   description = "Any POST there, from inside the cluster, makes watchcommit look now."
   value       = module.watchcommit.url

@@ -18,8 +18,8 @@ variable "images" {
   description = "Image of each function, with a tag or, better, a digest (make images)."
   type        = map(string)
   validation {
-    condition     = toset(keys(var.images)) == toset(["auditingest", "authorcapture", "refsweep", "watchcommit"])
-    error_message = "images must name auditingest, authorcapture, refsweep and watchcommit."
+    condition     = toset(keys(var.images)) == toset(["auditingest", "authorcapture", "refsweep", "watchcommit", "who"])
+    error_message = "images must name auditingest, authorcapture, refsweep, watchcommit and who."
   }
 }
 

@@ -52,6 +52,7 @@ resource "aws_eks_access_entry" "function" {
   for_each = {
     refsweep    = module.refsweep.identity
     watchcommit = module.watchcommit.identity
+    who         = module.who.identity
   }
   cluster_name      = var.eks_cluster
   principal_arn     = each.value

@@ -13,6 +13,11 @@ output "observations_url" {
   value       = module.refsweep.url == null ? null : "${module.refsweep.url}/observations"
 }
 
+output "who_url" {
+  description = "Where one asks who changed an object, or null."
+  value       = module.who.url == null ? null : "${module.who.url}/who"
+}
+
 output "wake_queue" {
   description = "Queue of wakes: any message sent there makes watchcommit look now."
   value       = module.watchcommit.wake_queue

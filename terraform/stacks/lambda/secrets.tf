@@ -1,7 +1,7 @@
 locals {
   secrets = merge({
     audit-tokens = "AUDIT_TOKENS of auditingest: route=token, comma-separated"
-    read-token   = "READ_TOKEN of refsweep"
+    read-token   = "READ_TOKEN of refsweep and who"
   }, var.webhooks.admission_token ? { admission-token = "ADMISSION_TOKEN of authorcapture" } : {})
 }
 

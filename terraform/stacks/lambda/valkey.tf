@@ -1,5 +1,5 @@
 locals {
-  functions = ["auditingest", "authorcapture", "refsweep", "watchcommit"]
+  functions = ["auditingest", "authorcapture", "refsweep", "watchcommit", "who"]
 
   # The rules are written once, in infra/valkey/acl; a line that begins with # is a comment.
   acl = { for f in local.functions : f => replace(

@@ -113,6 +113,12 @@ variable "observations_address" {
   default     = false
 }
 
+variable "who_address" {
+  description = "Whether people can ask who changed an object over HTTP, with READ_TOKEN."
+  type        = bool
+  default     = false
+}
+
 variable "watch_every" {
   description = "When watchcommit looks by itself; between ticks it listens for watch_window_seconds."
   type        = string

@@ -41,12 +41,12 @@ run "the_cache_is_bounded_and_reached_by_its_clients_only" {
     error_message = "data and processing are bounded"
   }
   assert {
-    condition     = aws_vpc_security_group_ingress_rule.cache.referenced_security_group_id == aws_security_group.clients.id && aws_vpc_security_group_ingress_rule.cache.to_port == 6379
-    error_message = "one port, from the clients"
+    condition     = aws_vpc_security_group_ingress_rule.cache.referenced_security_group_id == aws_security_group.clients.id && aws_vpc_security_group_ingress_rule.cache.to_port == 6380
+    error_message = "its two ports, from the clients"
   }
   assert {
-    condition     = output.address == "mock.serverless.euw1.cache.amazonaws.com:6379"
-    error_message = "host:port"
+    condition     = output.address == "mock.serverless.euw1.cache.amazonaws.com:6379,mock.serverless.euw1.cache.amazonaws.com:6380"
+    error_message = "two addresses, so that the functions speak the Cluster protocol"
   }
   assert {
     condition     = aws_cloudwatch_metric_alarm.cache["nearly-full"].threshold == 800000000

@@ -4,6 +4,7 @@ images = {
   authorcapture = "registry.example.com/tidemark/authorcapture:v1"
   refsweep      = "registry.example.com/tidemark/refsweep:v1"
   watchcommit   = "registry.example.com/tidemark/watchcommit:v1"
+  who           = "registry.example.com/tidemark/who:v1"
 }
 valkey = {
   image         = "registry.example.com/valkey:8.1-alpine"

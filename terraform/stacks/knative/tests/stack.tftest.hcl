@@ -6,6 +6,7 @@ variables {
     authorcapture = "registry.example.com/tidemark/authorcapture:v1"
     refsweep      = "registry.example.com/tidemark/refsweep:v1"
     watchcommit   = "registry.example.com/tidemark/watchcommit:v1"
+    who           = "registry.example.com/tidemark/who:v1"
   }
 }
 

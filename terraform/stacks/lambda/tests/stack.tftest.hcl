@@ -13,7 +13,7 @@ variables {
 
 run "by_default_nothing_is_open_to_the_internet" {
   assert {
-    condition     = output.audit_webhook_url == null && output.admission_webhook_url == null && output.observations_url == null
+    condition     = output.audit_webhook_url == null && output.admission_webhook_url == null && output.observations_url == null && output.who_url == null
     error_message = "no address"
   }
   assert {
@@ -46,7 +46,7 @@ run "no_secret_passes_through_terraform" {
 
 run "each_function_signs_in_as_its_own_user_with_the_rules_of_infra" {
   assert {
-    condition     = output.valkey_users == { for f in ["auditingest", "authorcapture", "refsweep", "watchcommit"] : f => "tidemark-${f}" }
+    condition     = output.valkey_users == { for f in ["auditingest", "authorcapture", "refsweep", "watchcommit", "who"] : f => "tidemark-${f}" }
     error_message = "a user a function"
   }
   assert {
@@ -61,7 +61,7 @@ run "the_roles_are_nobody_in_the_cluster_but_their_group" {
     error_message = "one group each, and no access policy"
   }
   assert {
-    condition     = toset(keys(aws_eks_access_entry.function)) == toset(["refsweep", "watchcommit"])
+    condition     = toset(keys(aws_eks_access_entry.function)) == toset(["refsweep", "watchcommit", "who"])
     error_message = "the two webhooks need no Kubernetes API"
   }
 }
@@ -81,6 +81,7 @@ run "webhooks_get_throttled_addresses_when_asked_for" {
   variables {
     webhooks             = { audit = true, admission = true, admission_token = true }
     observations_address = true
+    who_address          = true
     audit_route          = "prod"
   }
   assert {
@@ -88,8 +89,8 @@ run "webhooks_get_throttled_addresses_when_asked_for" {
     error_message = "the route is in the address"
   }
   assert {
-    condition     = endswith(output.admission_webhook_url, "/validate-operator-types") && endswith(output.observations_url, "/observations")
-    error_message = "and so are the other two"
+    condition     = endswith(output.admission_webhook_url, "/validate-operator-types") && endswith(output.observations_url, "/observations") && endswith(output.who_url, "/who")
+    error_message = "and so are the others"
   }
   assert {
     condition     = contains(keys(output.secrets), "admission-token")
