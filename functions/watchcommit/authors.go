@@ -148,5 +148,8 @@ func (d *drain) nextWork() time.Time {
 	if d.takesRequests() {
 		sooner(d.nextAsked)
 	}
+	if !d.listen.IsZero() && len(d.unserved()) > 0 {
+		sooner(d.nextTypes)
+	}
 	return next
 }

@@ -29,6 +29,7 @@ type drain struct {
 	token    int64
 	busy     bool
 	again    bool // a shard has to begin anew
+	grown    bool // because a resource has begun to be served
 	requests []*request
 	changes  int
 	commits  int
@@ -38,6 +39,7 @@ type drain struct {
 	patience   time.Duration
 	nextQuiet  time.Time
 	nextAsked  time.Time
+	nextTypes  time.Time
 }
 
 func (d *drain) run(ctx context.Context) error {
@@ -64,7 +66,9 @@ func (d *drain) run(ctx context.Context) error {
 				return err
 			}
 		}
-		d.listen = time.Time{}
+		if !d.grown {
+			d.listen = time.Time{}
+		}
 	}
 }
 
@@ -105,7 +109,8 @@ func (d *drain) hurried(ctx context.Context) bool {
 
 // round is one time through: every shard from its cursor to the present or, when there is time to listen, to its end.
 func (d *drain) round(ctx context.Context) error {
-	d.again, d.requests, d.nextLookup, d.nextQuiet, d.nextAsked = false, nil, time.Time{}, time.Time{}, time.Time{}
+	d.again, d.grown, d.requests, d.nextLookup, d.nextQuiet, d.nextAsked = false, false, nil, time.Time{}, time.Time{}, time.Time{}
+	d.nextTypes = d.now().Add(lookForTypesEvery)
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
@@ -137,6 +142,9 @@ func (d *drain) round(ctx context.Context) error {
 		}
 		if err := d.land(ctx, !more); err != nil {
 			return err
+		}
+		if more {
+			d.lookForTypes(ctx)
 		}
 		if !more || d.again {
 			return nil
