@@ -103,10 +103,7 @@ func TestAccidentsOfEveryKind(t *testing.T) {
 	stop()
 	copies.Wait()
 	time.Sleep(1100 * time.Millisecond) // a lease whose answer was lost
-	w.tick()
-	time.Sleep(6 * time.Second) // the last grace
-	w.tick()
-	v := w.judge("p", storyResources...)
+	v := w.settled(6*time.Second, "p", storyResources...)
 	t.Logf("%d changes, accidents %v", v.Changes, accidents)
 	if !v.Sound() {
 		t.Errorf("%s", strings.Join(v.Faults(), "\n"))

@@ -177,10 +177,7 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 			}
 			time.Sleep(1200 * time.Millisecond) // the leases of the dead
 			before := w.repo.Git("rev-list", "--count", "main")
-			w.tick()
-			time.Sleep(5 * time.Second) // the last grace
-			w.tick()
-			v := w.judge("p", storyResources...)
+			v := w.settled(5*time.Second, "p", storyResources...)
 			t.Logf("%d kills, %d of them at a push; %d changes; commits %s before the last drain, %s after it", kills, atPush.Load(), v.Changes, before, w.repo.Git("rev-list", "--count", "main"))
 			if kills < 50 || atPush.Load() < 10 {
 				t.Errorf("only %d kills, %d at a push", kills, atPush.Load())
