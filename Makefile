@@ -40,7 +40,7 @@ demo: ## Play a recorded cluster and show the history that comes of it; needs Go
 	@echo "Building the all-in-one; the first time takes a few minutes."
 	@CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o $(BIN)/allinone ./functions/allinone/local
 	@CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o $(BIN)/demo ./functions/allinone/demo
-	@$(BIN)/demo -program $(BIN)/allinone -session $(SESSION)
+	@$(BIN)/demo -program $(BIN)/allinone -session "$(SESSION)"
 
 .PHONY: lint
 lint: ## Check formatting, vet and lint
