@@ -14,7 +14,7 @@ import (
 // DefaultAttributionFactTTL is how long a fact waits for the change it explains.
 const DefaultAttributionFactTTL = 10 * time.Minute
 
-// AuthorFact names the author of a change. See attribution.Fact for what lies beyond the seed's fields.
+// AuthorFact names the author of a change. See attribution.Fact for what lies beyond gitops-reverser's fields.
 type AuthorFact = attribution.Fact
 
 // AuthorResolution is the answer to a lookup.

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/attribution/kubeaudit"
 )
 
-// RecordFact stores what one audit event proves under the three keys of the seed. It stores nothing, without an error, for an event that
+// RecordFact stores what one audit event proves under gitops-reverser's three keys. It stores nothing, without an error, for an event that
 // proves nothing: no resource, no name, no user, neither uid nor written version, a dry run. Other
 // reasons to leave an event out are the ingest gate's, which the caller has applied.
 func (a *AttributionIndex) RecordFact(ctx context.Context, auditRoute string, event auditv1.Event) error {

@@ -61,7 +61,7 @@ func (a *AttributionIndex) release(w *factWriter) {
 	a.writers.Put(w)
 }
 
-// factSlots are those of the seed's three keys. What is filed elsewhere only is evidence, not a fact.
+// factSlots are those of gitops-reverser's three keys. What is filed elsewhere only is evidence, not a fact.
 const factSlots = attribution.SlotExact | attribution.SlotLast | attribution.SlotVersion
 
 // addEvent passes the event through the gate and adds what it proves. A write of a subresource that does

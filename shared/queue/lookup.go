@@ -45,8 +45,8 @@ func (a *AttributionIndex) LookupAuthorResolution(ctx context.Context, auditRout
 }
 
 // LookupAuthors answers all queries, in order, in one round trip. An error means that nothing is known,
-// which is not the same as that nobody is. The answer to a query without a Sighting holds what the seed's
-// would and no more, so a program that compares whole answers finds what it expects.
+// which is not the same as that nobody is. The answer to a query without a Sighting holds what
+// gitops-reverser's would and no more, so a program that compares whole answers finds what it expects.
 func (a *AttributionIndex) LookupAuthors(ctx context.Context, queries []AuthorQuery) ([]AuthorResolution, error) {
 	r := reader{index: a, pipe: a.client.Pipeline(), gets: make(map[string]*stored, 2*len(queries)), parsed: map[*stored][]attribution.Request{}}
 	evidence := make([]evidenceCmds, len(queries))
