@@ -82,6 +82,13 @@ func (u *unresolved) note(target string, by time.Duration, at time.Time) {
 	}
 }
 
+// inTime forgets that facts missed the target's grace: every author of its latest changes was known before it was over.
+func (u *unresolved) inTime(target string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.latest, target)
+}
+
 // late is by how much facts missed the target's grace in the last hour; 0 when none did.
 func (u *unresolved) late(target string, now time.Time) time.Duration {
 	u.mu.Lock()

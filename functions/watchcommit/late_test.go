@@ -43,6 +43,10 @@ func TestAnAuthorWhoIsLateIsCounted(t *testing.T) {
 	if got := f.unresolved.late("prod", f.now().Add(2*time.Hour)); got != 0 {
 		t.Errorf("two hours later: late by %v, want that to be forgotten", got)
 	}
+	f.unresolved.inTime("prod")
+	if got := f.unresolved.late("prod", f.now()); got != 0 {
+		t.Errorf("once facts are in time: late by %v, want that to be forgotten", got)
+	}
 }
 
 func TestWhatNoFactCanComeForAnyMoreIsForgotten(t *testing.T) {

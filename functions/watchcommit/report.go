@@ -88,6 +88,9 @@ func (f *Function) report(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
 	defer cancel()
 	report := kube.Report{Problem: t.problem, NotServed: t.missing, LastCommit: t.last}
+	if t.facts && !t.nobody {
+		f.unresolved.inTime(t.spec.Name)
+	}
 	switch {
 	case f.unresolved.late(t.spec.Name, f.now()) > 0:
 		report.Attribution, report.Late = kube.ReasonFactsLate, f.unresolved.late(t.spec.Name, f.now())
