@@ -19,7 +19,7 @@ import (
 // and answers are lost, pushes land late, locks are held, watches are cut. Nothing is lost, doubled, or out of order.
 func TestAccidentsOfEveryKind(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute")
+		t.Skip("takes a minute: make soak runs it")
 	}
 	t.Parallel()
 	server := valkeytest.Real(t)

@@ -118,7 +118,7 @@ func (c *child) kill() {
 // push arrives, and when it has landed and nobody knows. The history is what it is without kills.
 func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute")
+		t.Skip("takes a minute: make soak runs it")
 	}
 	for _, c := range []struct {
 		name     string
