@@ -87,6 +87,9 @@ var accidents = []struct {
 	{"cache emptied", func(r *rounds) { r.memory.set(func(m *memory) { clear(m.objects) }) }},
 	{"store down", func(r *rounds) { r.memory.set(func(m *memory) { m.down = true }) }},
 	{"tip memory stale", func(r *rounds) {
+		if r.passed < 0 {
+			return // no branch yet, so nothing to remember of it
+		}
 		first := r.repo.Git("rev-list", "--max-parents=0", "main")
 		r.memory.set(func(m *memory) {
 			for key := range m.tips {
