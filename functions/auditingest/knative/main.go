@@ -3,7 +3,11 @@ package main
 
 import (
 	"github.com/tidemark-dev/tidemark/functions/auditingest"
+	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/host/knative"
 )
 
-func main() { knative.Main("auditingest", auditingest.FromEnv) }
+func main() {
+	host.OneProcessor()
+	knative.Main("auditingest", auditingest.FromEnv)
+}

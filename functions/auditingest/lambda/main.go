@@ -3,7 +3,11 @@ package main
 
 import (
 	"github.com/tidemark-dev/tidemark/functions/auditingest"
+	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/host/awslambda"
 )
 
-func main() { awslambda.Main("auditingest", auditingest.FromEnv) }
+func main() {
+	host.OneProcessor()
+	awslambda.Main("auditingest", auditingest.FromEnv)
+}

@@ -3,7 +3,11 @@ package main
 
 import (
 	"github.com/tidemark-dev/tidemark/functions/authorcapture"
+	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/host/knative"
 )
 
-func main() { knative.Main("authorcapture", authorcapture.FromEnv) }
+func main() {
+	host.OneProcessor()
+	knative.Main("authorcapture", authorcapture.FromEnv)
+}

@@ -3,7 +3,11 @@ package main
 
 import (
 	"github.com/tidemark-dev/tidemark/functions/authorcapture"
+	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/host/awslambda"
 )
 
-func main() { awslambda.Main("authorcapture", authorcapture.FromEnv) }
+func main() {
+	host.OneProcessor()
+	awslambda.Main("authorcapture", authorcapture.FromEnv)
+}
