@@ -51,6 +51,13 @@ func (d *drain) note(ctx context.Context, fresh []*change) error {
 	return nil
 }
 
+// noteReplay stores at which version a shard's replay found what there is. Whoever takes over before it is in git repeats
+// it at that version, and names who changed what since.
+func (d *drain) noteReplay(ctx context.Context, s *shard, rv string) error {
+	_, err := d.store.NoteSights(ctx, []queue.Sight{{Shard: s.key, RV: rv, Type: queue.SightReplay, SeenAt: d.now()}})
+	return err
+}
+
 // lookUp asks once for the authors of everything that waits. A change is settled when its author is certain, or when
 // its grace is over. An error of the store is no answer: nothing is settled by it.
 func (d *drain) lookUp(ctx context.Context) error {

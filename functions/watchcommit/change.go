@@ -141,6 +141,7 @@ type shard struct {
 	key     queue.Shard
 	cursor  string // up to where git has it, as this drain knows; empty: nowhere
 	seen    string // up to where the watch has come
+	since   string // the version of a replay that was noted and is repeated
 	session *kube.Session
 	caught  bool
 	failed  error

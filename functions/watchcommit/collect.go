@@ -3,11 +3,13 @@ package watchcommit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tidemark-dev/tidemark/shared/kube"
+	"github.com/tidemark-dev/tidemark/shared/queue"
 )
 
 const (
@@ -26,17 +28,23 @@ type collector struct {
 	running  int       // sessions that have not ended
 }
 
-// collector starts a session for each shard. They end with the context.
-func (d *drain) collector(watching context.Context) *collector {
+// collector starts a session for each shard. They end with watching.
+func (d *drain) collector(ctx, watching context.Context) (*collector, error) {
 	c := &collector{drain: d, watching: watching, signals: make(chan kube.Signal, 64), draining: draining(watching)}
 	for _, s := range d.shards() {
-		c.start(s, s.cursor)
+		if s.cursor != "" {
+			c.start(s, s.cursor)
+		} else if err := c.replay(ctx, s); err != nil {
+			return nil, err
+		}
 	}
-	return c
+	return c, nil
 }
 
+// start follows a shard from a version, or replays it: as of s.since, or of now.
 func (c *collector) start(s *shard, from string) {
 	s.session = c.drain.cluster.NewSession(s.kube, from, s)
+	s.session.Since = s.since
 	c.running++
 	go s.session.Run(c.watching, c.signals)
 }
@@ -134,6 +142,7 @@ func (c *collector) take(ctx context.Context, signal kube.Signal) error {
 		return c.drain.writeAhead(ctx, s)
 	case kube.InitialEnd:
 		c.fresh = append(c.fresh, s.endReplay(signal.RV))
+		return c.drain.noteReplay(ctx, s, signal.RV)
 	case kube.Expired:
 		c.running--
 		return c.expired(ctx, s, signal.Err)
@@ -144,13 +153,37 @@ func (c *collector) take(ctx context.Context, signal kube.Signal) error {
 	return nil
 }
 
-// expired begins a replay. What was seen after the cursor, and not passed, is read back first: the replay knows what
-// there is, not who did it.
+// expired begins a replay.
 func (c *collector) expired(ctx context.Context, s *shard, why error) error {
 	c.drain.log.Warn("the API server cannot go on from the cursor: reading back what was seen, then replaying",
 		"target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "cursor", s.cursor, "error", why)
-	if !errors.Is(why, kube.ErrAhead) {
-		if err := c.readBack(ctx, s); err != nil || s.failed != nil {
+	if errors.Is(why, kube.ErrAhead) {
+		s.since = ""
+		c.start(s, "")
+		return nil
+	}
+	return c.replay(ctx, s)
+}
+
+// replay begins with what notes say was seen after the cursor and not passed: a new replay knows what there is, not who
+// did it. When they lead to a replay that another drain, or a former round, did not bring to an end, that one is repeated
+// at its version, so that all that happened since comes from the watch. A shard of which nothing is known yet has nothing
+// that single changes could follow: it begins with a replay.
+func (c *collector) replay(ctx context.Context, s *shard) error {
+	after := s.seen
+	if after == "" || isLater(s.since, after) {
+		after = s.since
+	}
+	sights, err := c.drain.store.Sights(ctx, s.key, after)
+	if err != nil {
+		return err
+	}
+	s.since = ""
+	if n := slices.IndexFunc(sights, func(sight queue.Sight) bool { return sight.Type == queue.SightReplay }); n >= 0 {
+		s.since, sights = sights[n].RV, sights[:n]
+	}
+	if s.seen != "" {
+		if err := c.readBack(ctx, s, sights); err != nil || s.failed != nil {
 			return err
 		}
 	}
@@ -158,11 +191,8 @@ func (c *collector) expired(ctx context.Context, s *shard, why error) error {
 	return nil
 }
 
-func (c *collector) readBack(ctx context.Context, s *shard) error {
-	sights, err := c.drain.store.Sights(ctx, s.key, s.seen)
-	if err != nil {
-		return err
-	}
+// readBack takes changes that were seen once as if the watch delivered them now.
+func (c *collector) readBack(ctx context.Context, s *shard, sights []queue.Sight) error {
 	for _, sight := range sights {
 		step := &change{
 			shard: s, event: watch.EventType(sight.Type), rv: sight.RV, uid: sight.UID, ns: sight.Namespace, name: sight.Name,

@@ -125,7 +125,10 @@ func (d *drain) round(ctx context.Context) error {
 	}
 	watching, stop := context.WithDeadline(ctx, end)
 	defer stop()
-	c := d.collector(watching)
+	c, err := d.collector(ctx, watching)
+	if err != nil {
+		return err
+	}
 	for {
 		more, err := c.collect(ctx)
 		if err != nil {

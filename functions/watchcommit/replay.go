@@ -19,7 +19,7 @@ import (
 // path and its id, and no blob is ever fetched.
 type replay struct {
 	shard   *shard
-	files   map[string]gitcommit.Entry // those in git when the replay began
+	files   map[string]gitcommit.Entry // those that git has, or will have when the steps before the replay are done
 	objects map[string]*mark           // by path
 	before  map[string]bool            // paths that steps before the replay change: git's present content says nothing there
 	bytes   int
@@ -51,13 +51,28 @@ func (d *drain) startReplay(ctx context.Context, s *shard) error {
 	d.measures.replays.Inc()
 	s.replay = &replay{shard: s, files: files, objects: map[string]*mark{}, before: map[string]bool{}}
 	for _, c := range s.pending {
-		s.replay.before[c.path] = true
+		s.replay.follow(c)
 	}
 	return nil
 }
 
+// follow takes into account what a step before the replay does to the files.
+func (r *replay) follow(c *change) {
+	if c.replay == nil {
+		r.before[c.path] = true
+		return
+	}
+	r.files, r.before = map[string]gitcommit.Entry{}, map[string]bool{}
+	for path, m := range c.replay.objects {
+		if !m.dying {
+			r.files[path] = gitcommit.Entry{ID: m.blob}
+		}
+	}
+}
+
 // writeAhead pushes what a replay has found so far, when that is more than should be kept in memory. The cursor does not
-// move and nothing is removed: the replay is not complete, and if it never is, it begins anew.
+// move and nothing is removed: the replay is not complete, and if it never is, it begins anew. Nothing is written when
+// another drain has moved the cursor: what it wrote may be newer.
 func (d *drain) writeAhead(ctx context.Context, s *shard) error {
 	all := 0
 	for _, other := range d.shards() {
@@ -71,7 +86,14 @@ func (d *drain) writeAhead(ctx context.Context, s *shard) error {
 	part := *s.replay
 	part.partial = true
 	_, outcome, err := d.branch.repo.Land(ctx, d.branch.name, func(ctx context.Context, tip gitcommit.Tip) (*gitcommit.Built, error) {
-		p := &push{portions: []*portion{{shard: s, left: []*change{{shard: s, replay: &part}}}}}
+		tip, err := d.settle(ctx, tip)
+		if err != nil {
+			return nil, err
+		}
+		p := &push{portions: []*portion{{shard: s, steps: []*change{{shard: s, replay: &part}}}}}
+		if err := d.leaveOut(ctx, p); err != nil {
+			return nil, err
+		}
 		tree, err := d.readTree(ctx, tip, p)
 		if err != nil {
 			return nil, err

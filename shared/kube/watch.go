@@ -30,8 +30,8 @@ const (
 	Bookmark
 	// CaughtUp comes once: what had happened before the session began has been delivered.
 	CaughtUp
-	// Expired ends the session: the API server cannot go on from where the cursor stands, only a replay can. Err is
-	// ErrForgotten or ErrAhead.
+	// Expired ends the session: the API server cannot go on from From, Since or where the watch had come, only a new
+	// replay can. Err is ErrForgotten or ErrAhead.
 	Expired
 	// Failed ends the session: Err says why. What came before it stays true.
 	Failed
@@ -52,6 +52,9 @@ type Session struct {
 	Shard Shard
 	// From is where the cursor stands; empty begins with a replay.
 	From string
+	// Since is the version of an earlier replay, which is delivered once more as it was; empty begins with what is there
+	// now. What happened since follows as changes.
+	Since string
 	// Tag is the caller's.
 	Tag any
 
@@ -107,10 +110,16 @@ func (s *Session) run(ctx context.Context, out chan<- Signal) error {
 	var head string
 	var first *stream
 	var err error
-	if s.From == "" {
-		first, err = s.replay(ctx, out)
-	} else {
-		head, err = s.resume(ctx)
+	switch {
+	case s.From != "":
+		s.last = s.From
+		head, err = s.reach(ctx, s.From)
+	case s.Since != "":
+		head, err = s.replaySince(ctx, out)
+	default:
+		if first, err = s.replay(ctx, out); err == nil && !s.caughtUp(ctx, out) {
+			err = ctx.Err()
+		}
 	}
 	if err != nil {
 		return err
@@ -139,13 +148,12 @@ func (s *Session) run(ctx context.Context, out chan<- Signal) error {
 	}
 }
 
-// resume checks the cursor against the newest version, which it returns.
-func (s *Session) resume(ctx context.Context) (head string, err error) {
-	s.last = s.From
+// reach checks a version against the newest one, which it returns.
+func (s *Session) reach(ctx context.Context, rv string) (head string, err error) {
 	if head, err = s.head(ctx); err != nil {
 		return "", err
 	}
-	if order, err := resourceversion.CompareResourceVersion(s.From, head); err != nil || order > 0 {
+	if order, err := resourceversion.CompareResourceVersion(rv, head); err != nil || order > 0 {
 		return "", ErrAhead
 	}
 	return head, nil

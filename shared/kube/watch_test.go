@@ -172,6 +172,63 @@ func TestEveryWatchIsBoundedAndAsksForBookmarks(t *testing.T) {
 	}
 }
 
+func TestAReplayIsRepeatedAsItWas(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		steps []func(http.ResponseWriter, *http.Request)
+		want  []string
+	}{
+		{
+			"and what happened since follows as changes",
+			[]func(http.ResponseWriter, *http.Request){
+				listed("412", ""), listed("410", "more", item("one", "380")), listed("410", "", item("two", "401")),
+				watched(forever, modified("one", "411"), deleted("two", "412")),
+			},
+			[]string{"start", "initial one@380", "initial two@401", "end@410", "modified one@411", "deleted two@412", "caught up"},
+		},
+		{
+			"unless it is forgotten",
+			[]func(http.ResponseWriter, *http.Request){listed("412", ""), refused(410, "Expired")},
+			[]string{"start", "expired"},
+		},
+		{
+			"unless it is forgotten between two pages",
+			[]func(http.ResponseWriter, *http.Request){listed("412", ""), listed("410", "more", item("one", "380")), refused(410, "Expired")},
+			[]string{"start", "initial one@380", "expired"},
+		},
+		{
+			"unless the server cannot list the past",
+			[]func(http.ResponseWriter, *http.Request){listed("412", ""), refused(400, "BadRequest")},
+			[]string{"start", "expired"},
+		},
+		{
+			"unless the cluster was set back to before it",
+			[]func(http.ResponseWriter, *http.Request){listed("400", "")},
+			[]string{"expired"},
+		},
+		{
+			"and the watch from there may be expired",
+			[]func(http.ResponseWriter, *http.Request){listed("412", ""), listed("410", "", item("one", "380")), watched(forever, expired)},
+			[]string{"start", "initial one@380", "end@410", "expired"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			session, s := scriptedSession(t, Shard{}, "", c.steps...)
+			session.Since = "410"
+			if got := tell(t, session, len(c.want)); !cmp.Equal(got, c.want) {
+				t.Errorf("%s", cmp.Diff(c.want, got))
+			}
+			for i, asked := range s.requests()[1:] {
+				exact := asked.Get("resourceVersion") == "410" && asked.Get("resourceVersionMatch") == "Exact"
+				if next := asked.Get("continue") != ""; asked.Get("watch") == "" && exact == next {
+					t.Errorf("request %d asks for %v", i, asked)
+				}
+			}
+		})
+	}
+}
+
 func TestReadBack(t *testing.T) {
 	t.Parallel()
 	session, s := scriptedSession(t, Shard{}, "100",

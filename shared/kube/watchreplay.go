@@ -23,15 +23,29 @@ func (s *Session) replay(ctx context.Context, out chan<- Signal) (*stream, error
 			return nil, s.listInitial(ctx, out)
 		}
 		if err == nil {
-			if !s.caughtUp(ctx, out) {
-				err = ctx.Err()
-			}
-			return stream, err
+			return stream, nil
 		}
 		if err := tries.wait(ctx, err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// replaySince delivers every object of the shard as it was at Since, and returns the newest version. ErrForgotten says
+// that the API server cannot tell any more, or never could.
+func (s *Session) replaySince(ctx context.Context, out chan<- Signal) (head string, err error) {
+	if head, err = s.reach(ctx, s.Since); err != nil {
+		return "", err
+	}
+	if err = s.listInitial(ctx, out); unsupported(err) {
+		err = ErrForgotten
+	}
+	return head, err
+}
+
+// unsupported recognizes how servers refuse a way of reading that they do not have.
+func unsupported(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // streamInitial asks for a watch that begins with all objects. errNoInitials says that this server does not do that.
@@ -40,7 +54,7 @@ func (s *Session) streamInitial(ctx context.Context, out chan<- Signal) (_ *stre
 	on, err := s.open(ctx, metav1.ListOptions{
 		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
 	})
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) {
+	if unsupported(err) {
 		return nil, errNoInitials
 	}
 	if err != nil {
@@ -86,18 +100,16 @@ func (s *Session) streamInitial(ctx context.Context, out chan<- Signal) (_ *stre
 	}
 }
 
-// listInitial asks for all objects page by page. When a page's token has expired the list begins anew.
+// listInitial asks for all objects page by page. When a page's token has expired the list begins anew, unless it is one of
+// the past.
 func (s *Session) listInitial(ctx context.Context, out chan<- Signal) error {
 	tries := attempts{of: s}
 	for {
 		err := s.listPages(ctx, out)
 		if err == nil {
-			if !s.caughtUp(ctx, out) {
-				return ctx.Err()
-			}
 			return nil
 		}
-		if errors.Is(err, ErrForgotten) {
+		if errors.Is(err, ErrForgotten) && s.Since == "" {
 			err = errors.New("the API server forgot a list between two of its pages")
 		}
 		if err := tries.wait(ctx, err); err != nil {
@@ -111,6 +123,9 @@ func (s *Session) listPages(ctx context.Context, out chan<- Signal) error {
 		return ctx.Err()
 	}
 	options := metav1.ListOptions{Limit: s.timing.pageSize, LabelSelector: s.selector()}
+	if s.Since != "" {
+		options.ResourceVersion, options.ResourceVersionMatch = s.Since, metav1.ResourceVersionMatchExact
+	}
 	for {
 		page, err := list(ctx, s.resource(), options)
 		if err != nil {
@@ -122,6 +137,7 @@ func (s *Session) listPages(ctx context.Context, out chan<- Signal) error {
 			}
 		}
 		if options.Continue = page.GetContinue(); options.Continue != "" {
+			options.ResourceVersion, options.ResourceVersionMatch = "", "" // the token holds them
 			continue
 		}
 		if s.last = page.GetResourceVersion(); s.last == "" {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,22 @@ func TestNotesKeepTheFirstSightAndGoWithTheCursor(t *testing.T) {
 				t.Errorf("after %+v: got %+v %v, want %+v", step.give, noted, err, step.want)
 			}
 		}
-		// A replay ends everything that was noted before.
+		// A replay comes behind the change that made its version, however it was noted.
+		for rv := 20; rv < 40; rv++ {
+			at := strconv.Itoa(rv)
+			if _, err := store.NoteSights(ctx, []queue.Sight{{Shard: cm, RV: at, Type: queue.SightReplay}, {Shard: cm, RV: at, UID: "u1", Type: "MODIFIED"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err = store.Sights(ctx, cm, "19"); err != nil || len(got) != 40 {
+			t.Fatalf("got %+v %v, want 40 notes", got, err)
+		}
+		for i, sight := range got {
+			if replay := sight.Type == queue.SightReplay; sight.RV != strconv.Itoa(20+i/2) || replay != (i%2 == 1) {
+				t.Errorf("note %d: %+v", i, sight)
+			}
+		}
+		// A replay that set the cursor back ends everything that was noted before.
 		if _, err := store.Pass(ctx, []queue.CursorMove{{Shard: cm, From: "11", To: "5", Replayed: true}}); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,10 @@ import (
 // NotesTTL is how long what was seen of a shard outlives its last note.
 const NotesTTL = time.Hour
 
-// Sight is one change that a watch delivered and that the cursor has not passed yet. It holds no content:
+// SightReplay is the Type of a note that says at which version a replay found all objects of the shard.
+const SightReplay = "REPLAY"
+
+// Sight is one change that a watch delivered, or one replay, that the cursor has not passed yet. It holds no content:
 // the API server keeps that, and for some minutes also the versions it no longer watches.
 type Sight struct {
 	Shard     Shard     `json:"-"`
@@ -24,7 +27,7 @@ type Sight struct {
 	UID       string    `json:"uid"`
 	Namespace string    `json:"ns,omitempty"`
 	Name      string    `json:"name"`
-	Type      string    `json:"type"` // ADDED, MODIFIED or DELETED
+	Type      string    `json:"type"` // ADDED, MODIFIED or DELETED, or SightReplay without UID and names
 	SeenAt    time.Time `json:"seenAt"`
 }
 
@@ -126,8 +129,8 @@ func (s *RedisStore) NoteSights(ctx context.Context, sights []Sight) ([]Noted, e
 	return out, nil
 }
 
-// Sights returns what was seen of a shard after the given version and not passed, oldest first. An empty
-// version means all.
+// Sights returns what was seen of a shard after the given version and not passed, oldest first, a replay behind the
+// change that made its version. An empty version means all.
 func (s *RedisStore) Sights(ctx context.Context, sh Shard, after string) ([]Sight, error) {
 	values, err := s.client.HVals(ctx, s.waitingKey(sh)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -149,7 +152,7 @@ func (s *RedisStore) Sights(ctx context.Context, sh Shard, after string) ([]Sigh
 	}
 	sort.SliceStable(out, func(i, j int) bool {
 		order, err := resourceversion.CompareResourceVersion(out[i].RV, out[j].RV)
-		return err == nil && order < 0
+		return err == nil && (order < 0 || order == 0 && out[i].Type != SightReplay && out[j].Type == SightReplay)
 	})
 	return out, nil
 }
