@@ -19,39 +19,23 @@ type bodyFaults struct{ identity, details, dryRun, items bool }
 // readBody reads what a requestObject or responseObject says about identity. One that is no object is as none.
 func (d *Decoder) readBody(body *attribution.Body) bool {
 	*body = attribution.Body{}
-	switch d.open('{') {
-	case broken:
-		return false
-	case null, another:
-		return true
-	}
 	var bad bodyFaults
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok {
-			return false
-		}
-		if !more {
-			break
-		}
+	what := d.object(&bad.identity, func(name []byte) bool {
 		switch bodyNames.field(name) {
 		case bodyKind:
-			ok = d.readString(&body.Kind, &bad.identity)
+			return d.readString(&body.Kind, &bad.identity)
 		case bodyMetadata:
-			ok = d.readMetadata(body, &bad.identity)
+			return d.readMetadata(body, &bad.identity)
 		case bodyDetails:
-			ok = d.readDetails(&body.DetailsUID, &bad.details, false)
+			return d.readDetails(&body.DetailsUID, &bad.details, false)
 		case bodyDryRun:
-			ok = d.readDryRun(&body.DryRun, &bad.dryRun)
+			return d.readDryRun(&body.DryRun, &bad.dryRun)
 		case bodyItems:
-			ok = d.readItems(body, &bad.items)
+			return d.readItems(body, &bad.items)
 		default:
-			ok = d.skip()
+			return d.skip()
 		}
-		if !ok {
-			return false
-		}
-	}
+	})
 	if bad.identity {
 		*body = attribution.Body{}
 	}
@@ -64,7 +48,7 @@ func (d *Decoder) readBody(body *attribution.Body) bool {
 	if bad.items {
 		body.Items = nil
 	}
-	return true
+	return what != broken
 }
 
 var metadataNames = fields("namespace", "name", "uid", "resourceVersion", "deletionTimestamp")
@@ -78,69 +62,37 @@ const (
 )
 
 func (d *Decoder) readMetadata(body *attribution.Body, bad *bool) bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		*bad = true
-		return true
-	case null:
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
+	return d.object(bad, func(name []byte) bool {
 		switch metadataNames.field(name) {
 		case metadataNamespace:
-			ok = d.readString(&body.Namespace, bad)
+			return d.readString(&body.Namespace, bad)
 		case metadataName:
-			ok = d.readString(&body.Name, bad)
+			return d.readString(&body.Name, bad)
 		case metadataUID:
-			ok = d.readString(&body.UID, bad)
+			return d.readString(&body.UID, bad)
 		case metadataResourceVersion:
-			ok = d.readString(&body.ResourceVersion, bad)
+			return d.readString(&body.ResourceVersion, bad)
 		case metadataDeletionTimestamp:
 			var at string
-			ok = d.readString(&at, bad)
+			ok := d.readString(&at, bad)
 			body.Deleting = at != ""
+			return ok
 		default:
-			ok = d.skip()
+			return d.skip()
 		}
-		if !ok {
-			return false
-		}
-	}
+	}) != broken
 }
 
 // readDryRun reads whether a list of strings has any.
 func (d *Decoder) readDryRun(dryRun, bad *bool) bool {
 	*dryRun = false
-	switch d.open('[') {
-	case broken:
-		return false
-	case another:
-		*bad = true
-		return true
-	case null:
-		return true
-	}
-	for began := false; ; began = true {
-		more, ok := d.element(began)
-		if !ok || !more {
-			return ok
-		}
+	return d.array(bad, func(bool) bool {
 		*dryRun = true
-		switch d.token() {
-		case '"', 'n':
-		default:
+		if c := d.token(); c != '"' && c != 'n' {
 			*bad = true
 		}
-		if !d.skip() {
-			return false
-		}
-	}
+		return d.skip()
+	}) != broken
 }
 
 // readItems reads the members of a collection, which count for a deletecollection only.
@@ -150,25 +102,9 @@ func (d *Decoder) readItems(body *attribution.Body, bad *bool) bool {
 		return d.skip()
 	}
 	body.Items = nil
-	switch d.open('[') {
-	case broken:
-		return false
-	case another:
-		*bad = true
-		return true
-	case null:
-		return true
-	}
-	for began := false; ; began = true {
-		more, ok := d.element(began)
-		if !ok || !more {
-			return ok
-		}
+	return d.array(bad, func(bool) bool {
 		if d.text.size-d.textBefore > maxEventText {
-			if !d.skip() { // the event is too large to be kept
-				return false
-			}
-			continue
+			return d.skip() // the event is too large to be kept
 		}
 		var item attribution.Item
 		if !d.readItem(&item, bad) {
@@ -176,7 +112,8 @@ func (d *Decoder) readItems(body *attribution.Body, bad *bool) bool {
 		}
 		d.text.size += itemSize
 		body.Items = append(body.Items, item)
-	}
+		return true
+	}) != broken
 }
 
 // itemSize is what a member takes beside its text, in a list that grows by doubling.
@@ -185,58 +122,25 @@ const itemSize = 96
 var itemNames = fields("metadata")
 
 func (d *Decoder) readItem(item *attribution.Item, bad *bool) bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		*bad = true
-		return true
-	case null:
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
+	return d.object(bad, func(name []byte) bool {
+		if itemNames.field(name) != 0 {
+			return d.skip()
 		}
-		if itemNames.field(name) == 0 {
-			ok = d.readItemMetadata(item, bad)
-		} else {
-			ok = d.skip()
-		}
-		if !ok {
-			return false
-		}
-	}
+		return d.readItemMetadata(item, bad)
+	}) != broken
 }
 
 func (d *Decoder) readItemMetadata(item *attribution.Item, bad *bool) bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		*bad = true
-		return true
-	case null:
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
+	return d.object(bad, func(name []byte) bool {
 		switch metadataNames.field(name) {
 		case metadataNamespace:
-			ok = d.readString(&item.Namespace, bad)
+			return d.readString(&item.Namespace, bad)
 		case metadataName:
-			ok = d.readString(&item.Name, bad)
+			return d.readString(&item.Name, bad)
 		case metadataUID:
-			ok = d.readString(&item.UID, bad)
+			return d.readString(&item.UID, bad)
 		default:
-			ok = d.skip()
+			return d.skip()
 		}
-		if !ok {
-			return false
-		}
-	}
+	}) != broken
 }

@@ -32,24 +32,11 @@ const (
 func (d *Decoder) readEvent() bool {
 	d.users[0].forget()
 	d.users[1].forget()
-	switch d.open('{') {
+	switch d.object(&d.bad, d.readMember) {
 	case broken:
 		return false
-	case null, another:
+	case null:
 		d.bad = true
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok {
-			return false
-		}
-		if !more {
-			break
-		}
-		if !d.readMember(eventNames.field(name)) {
-			return false
-		}
 	}
 	e := d.event
 	e.User.DisplayName, e.User.Email = d.users[0].chosen()
@@ -64,9 +51,9 @@ func (d *Decoder) readEvent() bool {
 
 const verbDeleteCollection = "deletecollection"
 
-func (d *Decoder) readMember(field int) bool {
+func (d *Decoder) readMember(name []byte) bool {
 	e := d.event
-	switch field {
+	switch eventNames.field(name) {
 	case eventLevel:
 		return d.readString(&e.Level, &d.bad)
 	case eventAuditID:
@@ -163,37 +150,23 @@ const (
 	userExtra
 )
 
+// readUser reads a user. Null forgets it where the reference has a pointer.
 func (d *Decoder) readUser(user *attribution.User, extras *extras, pointer bool) bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		d.bad = true
-		return true
-	case null:
-		if pointer {
-			*user = attribution.User{}
-			extras.forget()
-		}
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
+	what := d.object(&d.bad, func(name []byte) bool {
 		switch userNames.field(name) {
 		case userUsername:
-			ok = d.readString(&user.Username, &d.bad)
+			return d.readString(&user.Username, &d.bad)
 		case userExtra:
-			ok = d.readExtras(extras)
+			return d.readExtras(extras)
 		default:
-			ok = d.skip()
+			return d.skip()
 		}
-		if !ok {
-			return false
-		}
+	})
+	if what == null && pointer {
+		*user = attribution.User{}
+		extras.forget()
 	}
+	return what != broken
 }
 
 var refNames = fields("resource", "namespace", "name", "uid", "apiGroup", "resourceVersion", "subresource")
@@ -210,43 +183,30 @@ const (
 
 func (d *Decoder) readObjectRef() bool {
 	ref := &d.event.Object
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		d.bad = true
-		return true
-	case null:
-		*ref = attribution.ObjectRef{}
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
+	what := d.object(&d.bad, func(name []byte) bool {
 		switch refNames.field(name) {
 		case refResource:
-			ok = d.readString(&ref.Resource, &d.bad)
+			return d.readString(&ref.Resource, &d.bad)
 		case refNamespace:
-			ok = d.readString(&ref.Namespace, &d.bad)
+			return d.readString(&ref.Namespace, &d.bad)
 		case refName:
-			ok = d.readString(&ref.Name, &d.bad)
+			return d.readString(&ref.Name, &d.bad)
 		case refUID:
-			ok = d.readString(&ref.UID, &d.bad)
+			return d.readString(&ref.UID, &d.bad)
 		case refAPIGroup:
-			ok = d.readString(&ref.Group, &d.bad)
+			return d.readString(&ref.Group, &d.bad)
 		case refResourceVersion:
-			ok = d.readString(&ref.ResourceVersion, &d.bad)
+			return d.readString(&ref.ResourceVersion, &d.bad)
 		case refSubresource:
-			ok = d.readString(&ref.Subresource, &d.bad)
+			return d.readString(&ref.Subresource, &d.bad)
 		default:
-			ok = d.skip()
+			return d.skip()
 		}
-		if !ok {
-			return false
-		}
+	})
+	if what == null {
+		*ref = attribution.ObjectRef{}
 	}
+	return what != broken
 }
 
 var statusNames = fields("code", "details")
@@ -258,33 +218,20 @@ const (
 
 func (d *Decoder) readStatus() bool {
 	e := d.event
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		d.bad = true
-		return true
-	case null:
-		e.Code, e.StatusUID = 0, ""
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
+	what := d.object(&d.bad, func(name []byte) bool {
 		switch statusNames.field(name) {
 		case statusCode:
-			ok = d.readCode()
+			return d.readCode()
 		case statusDetails:
-			ok = d.readDetails(&e.StatusUID, &d.bad, true)
+			return d.readDetails(&e.StatusUID, &d.bad, true)
 		default:
-			ok = d.skip()
+			return d.skip()
 		}
-		if !ok {
-			return false
-		}
+	})
+	if what == null {
+		e.Code, e.StatusUID = 0, ""
 	}
+	return what != broken
 }
 
 func (d *Decoder) readCode() bool {
@@ -308,58 +255,28 @@ var detailsNames = fields("uid")
 
 // readDetails reads the uid of a Status' details. Null forgets it where the reference has a pointer.
 func (d *Decoder) readDetails(uid *string, bad *bool, pointer bool) bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		*bad = true
-		return true
-	case null:
-		if pointer {
-			*uid = ""
+	what := d.object(bad, func(name []byte) bool {
+		if detailsNames.field(name) != 0 {
+			return d.skip()
 		}
-		return true
+		return d.readString(uid, bad)
+	})
+	if what == null && pointer {
+		*uid = ""
 	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
-		if detailsNames.field(name) == 0 {
-			ok = d.readString(uid, bad)
-		} else {
-			ok = d.skip()
-		}
-		if !ok {
-			return false
-		}
-	}
+	return what != broken
 }
 
 func (d *Decoder) readAnnotations() bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		d.bad = true
-		return true
-	case null:
+	what := d.object(&d.bad, func(name []byte) bool {
+		if string(name) != d.opts.RouteAnnotation {
+			return d.skip()
+		}
 		d.event.Route = ""
-		return true
+		return d.readString(&d.event.Route, &d.bad)
+	})
+	if what == null {
+		d.event.Route = ""
 	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
-		if string(name) == d.opts.RouteAnnotation {
-			d.event.Route = ""
-			ok = d.readString(&d.event.Route, &d.bad)
-		} else {
-			ok = d.skip()
-		}
-		if !ok {
-			return false
-		}
-	}
+	return what != broken
 }

@@ -68,58 +68,29 @@ func (x *extras) set(key, value string) {
 
 // readExtras reads the extras of a user: lists of strings, of which the first counts.
 func (d *Decoder) readExtras(x *extras) bool {
-	switch d.open('{') {
-	case broken:
-		return false
-	case another:
-		d.bad = true
-		return true
-	case null:
-		x.forget()
-		return true
-	}
-	for began := false; ; began = true {
-		name, more, ok := d.member(began)
-		if !ok || !more {
-			return ok
-		}
+	what := d.object(&d.bad, func(name []byte) bool {
 		if !x.wants(name) {
-			if !d.skip() {
-				return false
-			}
-			continue
+			return d.skip()
 		}
 		key, value := d.text.add(name), ""
 		if !d.readFirst(&value) {
 			return false
 		}
 		x.set(key, value)
+		return true
+	})
+	if what == null {
+		x.forget()
 	}
+	return what != broken
 }
 
 // readFirst reads the first string of a list.
 func (d *Decoder) readFirst(value *string) bool {
-	switch d.open('[') {
-	case broken:
-		return false
-	case another:
-		d.bad = true
-		return true
-	case null:
-		return true
-	}
-	for began := false; ; began = true {
-		more, ok := d.element(began)
-		if !ok || !more {
-			return ok
+	return d.array(&d.bad, func(first bool) bool {
+		if first {
+			return d.readString(value, &d.bad)
 		}
-		if began {
-			ok = d.skip()
-		} else {
-			ok = d.readString(value, &d.bad)
-		}
-		if !ok {
-			return false
-		}
-	}
+		return d.skip()
+	}) != broken
 }

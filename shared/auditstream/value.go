@@ -93,6 +93,48 @@ func (s *scanner) open(bracket byte) found {
 	return broken
 }
 
+// object reads the next value, which should be an object: member reads the value of each member, whose name is valid until
+// then. A value of another type sets bad.
+func (s *scanner) object(bad *bool, member func(name []byte) bool) found {
+	what := s.open('{')
+	if what == another {
+		*bad = true
+	}
+	if what != opened {
+		return what
+	}
+	for began := false; ; began = true {
+		name, more, ok := s.member(began)
+		if ok && !more {
+			return opened
+		}
+		if !ok || !member(name) {
+			return broken
+		}
+	}
+}
+
+// array reads the next value, which should be an array: element reads each of them and is told which is the first. A value
+// of another type sets bad.
+func (s *scanner) array(bad *bool, element func(first bool) bool) found {
+	what := s.open('[')
+	if what == another {
+		*bad = true
+	}
+	if what != opened {
+		return what
+	}
+	for began := false; ; began = true {
+		more, ok := s.element(began)
+		if ok && !more {
+			return opened
+		}
+		if !ok || !element(!began) {
+			return broken
+		}
+	}
+}
+
 // stringValue reads the next value, which must be a string; nothing is passed when it is none. The text is valid until
 // the next token is read. Not ok with the value passed means that it is no proper string: see malformed.
 func (s *scanner) stringValue() (value []byte, ok bool) {
