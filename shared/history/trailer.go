@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -85,7 +86,8 @@ func ParseMessage(message string) (Message, bool) {
 		case keyActor:
 			m.Actor, m.ImpersonatedBy, ok = parseActor(value)
 		case keyRequest:
-			m.Request, ok = untoken(value)
+			request, err := url.PathUnescape(value)
+			m.Request, ok = request, err == nil
 		case keyOmitted:
 			n, err := strconv.Atoi(value)
 			m.Omitted, ok = n, err == nil && n > 0
@@ -109,8 +111,8 @@ func parseRecord(value string) (Record, bool) {
 	r := Record{Verb: Verb(words[0])}
 	ok := true
 	read := func(s string) string {
-		v, good := untoken(s)
-		ok = ok && good
+		v, err := url.PathUnescape(s)
+		ok = ok && err == nil
 		return v
 	}
 	if group, res, grouped := strings.Cut(words[1], "/"); grouped {
@@ -171,26 +173,6 @@ func token(s string) string {
 		}
 	}
 	return b.String()
-}
-
-func untoken(s string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", false
-		}
-		c, err := hex.DecodeString(s[i+1 : i+3])
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(c[0])
-		i += 2
-	}
-	return b.String(), true
 }
 
 var bareUsername = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+~-]*$`)

@@ -3,6 +3,7 @@ package manifest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,23 +122,8 @@ func unsegment(s string) (string, bool) {
 	if len(s) > len(cutMark)+64 && s[len(s)-64-len(cutMark):len(s)-64] == cutMark {
 		return "", true
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", false
-		}
-		c, err := hex.DecodeString(s[i+1 : i+3])
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(c[0])
-		i += 2
-	}
-	return b.String(), b.Len() > 0
+	out, err := url.PathUnescape(s)
+	return out, err == nil && out != ""
 }
 
 func bare(c byte) bool {
