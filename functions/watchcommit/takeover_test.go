@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/gittest"
+	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/valkeytest"
 )
 
@@ -141,5 +142,48 @@ func TestWritingAheadMovesNoFileBack(t *testing.T) {
 	w.wantHistory("Tidemark: create old-0 create old-1")
 	if got := w.repo.Read("main", "p/shop/configmaps/old-0.yaml"); !strings.Contains(got, "step: \""+sc.live["configmaps/shop/old-0"].GetResourceVersion()) {
 		t.Errorf("old-0 is not as the cluster has it:\n%s", got)
+	}
+}
+
+// Several versions of an object are in one push, so that whoever does not know that it has landed would move the file
+// back and forth once more.
+func TestWhatCursorsCoverIsNotWrittenAgain(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		push func(other func()) gittest.Fault
+	}{
+		{"the push has landed, and only its intent tells", func(other func()) gittest.Fault {
+			return func(rw http.ResponseWriter, r *http.Request, git http.Handler) {
+				gittest.LoseAnswer(rw, r, gittest.After(git, other))
+			}
+		}},
+		{"another copy is faster, and further", gittest.Before},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := tale(t, "", func(sc *scenario, cm *recorded.Watch) {
+				sc.at = time.Second
+				sc.create(cm, "a", "alice")
+				sc.update(cm, "a", "bob", "update")
+				sc.post()
+				sc.at = 3 * time.Second
+				sc.update(cm, "a", "carol", "update")
+			})
+			w.at(2)
+			w.facts()
+			f, other := w.function(), w.function()
+			f.leases, other.leases = rude{}, rude{}
+			w.git.Inject(gittest.Pushes, 1, c.push(func() {
+				time.Sleep(1100 * time.Millisecond) // commits of the same second are the same
+				w.at(4)
+				w.facts()
+				if status, r := post(t, other); status != http.StatusOK {
+					t.Errorf("the other copy: status %d, %+v", status, r)
+				}
+			}))
+			if status, r := post(t, f); status != http.StatusOK {
+				t.Errorf("status %d, %+v", status, r)
+			}
+			w.wantHistory(first, "alice: create a", "bob: update a", "carol: update a")
+		})
 	}
 }
