@@ -28,15 +28,15 @@ type intent struct {
 
 // rounds is a repository that goes through one accident a round, and what should come of it.
 type rounds struct {
-	t       *testing.T
-	server  *gittest.Server
-	repo    *gittest.Repository
-	memory  *memory
-	random  *rand.Rand
-	files   map[string]string // what the branch should hold
-	foreign int
+	t      *testing.T
+	server *gittest.Server
+	repo   *gittest.Repository
+	memory *memory
+	random *rand.Rand
 
 	mu      sync.Mutex
+	files   map[string]string // what the branch should hold
+	foreign int
 	intents []intent
 	passed  int // the rounds up to here are on the branch: the cursor
 }
@@ -119,6 +119,8 @@ func TestRoundsOfAccidents(t *testing.T) {
 
 // changes are what a round does: mostly one file, of few, so that files are written, rewritten, removed and made again.
 func (r *rounds) changes(number int) []gitcommit.Change {
+	r.mu.Lock() // the accident of the round before may not be over
+	defer r.mu.Unlock()
 	changes := []gitcommit.Change{write("count.yaml", fmt.Sprintf("round: %d\n", number))} // so that no round is nothing
 	for range 1 + r.random.IntN(3) {
 		path := fmt.Sprintf("apps/%c/file-%d.yaml", 'a'+rune(r.random.IntN(3)), r.random.IntN(4))
@@ -274,6 +276,7 @@ func (r *rounds) commitForeign() {
 }
 
 func (r *rounds) verify(total int) {
+	r.server.Rest()
 	var ours, theirs []string
 	for subject := range strings.SplitSeq(r.repo.Git("log", "--first-parent", "--reverse", "--format=%s", "main"), "\n") {
 		if strings.HasPrefix(subject, "round ") {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -298,8 +301,15 @@ func TestAnswersLostOnOtherConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		var anonymous *gitauth.Credentials
-		repo.Hook("reference-transaction", `[ "$1" != committed ] || sleep 2`) // the branch has moved, and the server has not said so
-		lost(t, repo, gitcommit.Remote{URL: ssh.URL("cfg.git"), Credentials: anonymous.WithSSH(identity)}, ssh.Drop)
+		// The branch has moved, and the server does not say so before the connection is gone.
+		gone := filepath.Join(t.TempDir(), "gone")
+		repo.Hook("reference-transaction", `[ "$1" != committed ] || while [ ! -e '`+gone+`' ]; do sleep 0.05; done`)
+		lost(t, repo, gitcommit.Remote{URL: ssh.URL("cfg.git"), Credentials: anonymous.WithSSH(identity)}, func() {
+			ssh.Drop()
+			if err := os.WriteFile(gone, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 	t.Run("http2", func(t *testing.T) {
 		server := gittest.NewTLSServer(t)
@@ -329,13 +339,16 @@ func lost(t *testing.T, repo *gittest.Repository, remote gitcommit.Remote, cut f
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		for repo.Tip("main") == tip.ID.String() {
+	var cutting sync.WaitGroup
+	ctx := timeout(t)
+	cutting.Go(func() {
+		for repo.Tip("main") == tip.ID.String() && ctx.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
 		cut()
-	}()
-	outcome, err := r.Push(timeout(t), built)
+	})
+	outcome, err := r.Push(ctx, built)
+	cutting.Wait()
 	if err != nil || outcome.Class != gitcommit.Landed || !outcome.Settled {
 		t.Errorf("got %+v, %v; want it settled as landed", outcome, err)
 	}

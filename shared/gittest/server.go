@@ -33,6 +33,8 @@ type Server struct {
 	old     bool
 	faults  []*ordered
 	records []Record
+	serving int        // requests, those that nobody waits for any more included
+	rested  *sync.Cond // of mu: serving is 0
 }
 
 // Record is one request that the server saw.
@@ -54,6 +56,7 @@ func NewTLSServer(t testing.TB) *Server { return start(t, true) }
 func start(t testing.TB, secure bool) *Server {
 	t.Helper()
 	s := &Server{Root: t.TempDir(), t: t}
+	s.rested = sync.NewCond(&s.mu)
 	git, err := backend.Handler(s.Root, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +109,27 @@ func (s *Server) Records() []Record {
 	return out
 }
 
+// Rest waits until no request is being handled. A client that went away, or that was hung up on, leaves one behind that
+// may yet change the repository. Whoever calls it sends nothing meanwhile.
+func (s *Server) Rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.serving > 0 {
+		s.rested.Wait()
+	}
+}
+
+func (s *Server) count(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving += more; s.serving == 0 {
+		s.rested.Broadcast()
+	}
+}
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.count(1)
+	defer s.count(-1)
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client went away while sending
@@ -171,6 +194,9 @@ func (s *Server) repository(name, format string) *Repository {
 		s.t.Fatal(err)
 	}
 	r := &Repository{URL: strings.TrimSuffix(s.URL, "/") + "/" + name, Dir: dir, t: s.t}
-	s.t.Cleanup(r.fsck)
+	s.t.Cleanup(func() {
+		s.Rest()
+		r.fsck()
+	})
 	return r
 }
