@@ -130,7 +130,7 @@ func TestAForeignCommitStaysAndAForeignChangeGivesWayToANewerOne(t *testing.T) {
 	if got := w.repo.Read("main", "README"); got != "hello\n" {
 		t.Errorf("README: %q", got)
 	}
-	if !strings.Contains(w.logs.String(), "changed in git by somebody else") {
+	if !strings.Contains(w.logs.String(), "had been changed in git by somebody else") {
 		t.Error("the drift is not said")
 	}
 }

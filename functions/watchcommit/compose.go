@@ -24,6 +24,7 @@ func parseID(text string) gitcommit.ObjectID {
 type tree struct {
 	files map[string]gitcommit.Entry
 	now   map[string]gitcommit.ObjectID // zero: removed
+	drift map[*target][]string          // files that somebody else has changed, and the commits replace
 }
 
 func (t *tree) at(path string) (gitcommit.ObjectID, bool) {
@@ -37,7 +38,7 @@ func (t *tree) at(path string) (gitcommit.ObjectID, bool) {
 // readTree looks up the files that the portions may touch. For replays that is their whole folder, by its trees.
 func (d *drain) readTree(ctx context.Context, tip gitcommit.Tip, p *push) (*tree, error) {
 	var paths []string
-	t := &tree{files: map[string]gitcommit.Entry{}, now: map[string]gitcommit.ObjectID{}}
+	t := &tree{files: map[string]gitcommit.Entry{}, now: map[string]gitcommit.ObjectID{}, drift: map[*target][]string{}}
 	for _, part := range p.portions {
 		if len(part.left) > 0 {
 			paths = append(paths, part.shard.target.file(ownerFile))
@@ -68,7 +69,7 @@ func (d *drain) readTree(ctx context.Context, tip gitcommit.Tip, p *push) (*tree
 
 // compose makes the commits of every target, one after the other, each in the order of its changes.
 func (d *drain) compose(tree *tree, p *push) ([]gitcommit.Commit, error) {
-	p.changes, p.covers, p.owners = nil, nil, nil
+	p.changes, p.covers, p.owners, p.drift = nil, nil, nil, tree.drift
 	var commits []gitcommit.Commit
 	for _, t := range d.branch.targets {
 		steps := inOrder(p.portions, t)
@@ -139,16 +140,9 @@ func (d *drain) decide(steps []*change, tree *tree) ([]history.Change, error) {
 			out = append(out, c.history(history.Create))
 		}
 		if _, ours := tree.now[c.path]; !ours && exists && c.expected != "" && id.String() != c.expected {
-			d.drift(c)
+			tree.drift[c.shard.target] = append(tree.drift[c.shard.target], c.path)
 		}
 		tree.now[c.path] = c.blob // zero for what is dying
 	}
 	return out, nil
-}
-
-// drift says that somebody else had changed a file in git, which a newer change of the cluster now replaces.
-func (d *drain) drift(c *change) {
-	d.measures.drift.Inc()
-	d.log.Warn("a file had been changed in git by somebody else: the cluster's newer change replaces it",
-		"target", c.shard.target.spec.Name, "path", c.path)
 }

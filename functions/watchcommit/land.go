@@ -38,6 +38,7 @@ type push struct {
 	changes  []history.Change // that the commits hold, by commit
 	covers   [][]int
 	owners   []*target // of each commit
+	drift    map[*target][]string
 }
 
 // ready is the settled beginning of each shard. What is held back waits, unless a CommitRequest asks for it or for
@@ -98,7 +99,9 @@ func (d *drain) land(ctx context.Context, last bool) error {
 		if err != nil {
 			return errors.Join(d.failed(err), d.giveUpIntent(ctx, outcome, built))
 		}
-		if err := d.remember(ctx, p, built); err != nil || d.again {
+		err = d.remember(ctx, p, built)
+		d.tellDrift(ctx, p, built)
+		if err != nil || d.again {
 			return err
 		}
 	}

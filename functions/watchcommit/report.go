@@ -121,6 +121,26 @@ func (f *Function) report(ctx context.Context, t *target) {
 	}
 }
 
+// tellDrift says which files somebody else had changed in git, now that newer changes of the cluster have replaced them.
+func (d *drain) tellDrift(ctx context.Context, p *push, built *gitcommit.Built) {
+	if built == nil || built.Empty() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
+	defer cancel()
+	for t, paths := range p.drift {
+		d.measures.drift.Add(float64(len(paths)))
+		d.log.Warn("files had been changed in git by somebody else: newer changes of the cluster have replaced them",
+			"target", t.spec.Name, "files", len(paths), "first", paths[0], "before", built.Old.String())
+		if d.cfg.TargetsFile != "" {
+			continue
+		}
+		if err := d.cluster.TellReplaced(ctx, &t.spec, built.Old.String(), paths); err != nil {
+			d.log.Warn("replaced files cannot be told", "target", t.spec.Name, "error", err)
+		}
+	}
+}
+
 // silence says why a change went without an author: no fact has ever come on the route, or this one has not.
 func (f *Function) silence(ctx context.Context, t *target) string {
 	route := t.spec.Spec.AuditRoute

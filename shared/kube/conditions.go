@@ -34,6 +34,9 @@ const (
 	ReasonFactsLate   = "FactsLate"
 )
 
+// ReasonForeignChangesReplaced is of an Event alone: a GitTarget has replaced files that somebody else had changed in git.
+const ReasonForeignChangesReplaced = "ForeignChangesReplaced"
+
 // Reasons of Committed.
 const (
 	ReasonPushed         = "Pushed"

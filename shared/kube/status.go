@@ -24,6 +24,8 @@ const (
 	statusRefresh = time.Minute
 	// maxMessage bounds the words of others (a git server's hook) that go into a condition.
 	maxMessage = 1000
+	// maxNamed is how many files an Event names.
+	maxNamed = 5
 	// eventNamespace is where Events of cluster-scoped objects live.
 	eventNamespace = metav1.NamespaceDefault
 )
@@ -81,6 +83,17 @@ func (c *Client) tell(ctx context.Context, target *GitTarget, before, after []me
 		}
 	}
 	return failed
+}
+
+// TellReplaced makes an Event about files that somebody else had changed in git, as commit has them, and that the target
+// has replaced. The same again makes no second one.
+func (c *Client) TellReplaced(ctx context.Context, target *GitTarget, commit string, paths []string) error {
+	more := ""
+	if len(paths) > maxNamed {
+		more = fmt.Sprintf(" and %d more", len(paths)-maxNamed)
+	}
+	note := fmt.Sprintf("newer changes of the cluster have replaced what somebody else had changed in git. Commit %s still has it: %s%s", commit, strings.Join(paths[:min(len(paths), maxNamed)], ", "), more)
+	return c.emit(ctx, target, "Warning", ReasonForeignChangesReplaced, cut(note), c.now())
 }
 
 // passes are the reasons that go away without anybody doing something.
