@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/settings"
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
 
@@ -69,7 +70,7 @@ func TestEveryFunctionIsServedUnderItsPaths(t *testing.T) {
 func TestOneIllFunctionIsNamed(t *testing.T) {
 	ill := telemetry.Options{
 		Ready:     func(context.Context) error { return fmt.Errorf("no store") },
-		ReadToken: func(context.Context) (string, error) { return "secret", nil },
+		ReadToken: settings.NewSecret("secret"),
 	}
 	h, _ := serve(t, []Function{{Name: "one", Handler: fake("one", nil, telemetry.Options{})}, {Name: "two", Handler: fake("two", nil, ill)}}, nil)
 	if code, body := get(h, "GET", "/health/readiness"); code != 503 || !strings.Contains(body, "two: not ready: no store") {

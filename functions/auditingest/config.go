@@ -108,7 +108,7 @@ func FromEnv() (http.Handler, error) {
 		return nil, err
 	}
 	return tel.Handler(handler, telemetry.Options{
-		ReadToken: cfg.ReadToken.Get,
+		ReadToken: cfg.ReadToken,
 		Close:     func(context.Context) error { return store.Close() },
 	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/settings"
 )
 
@@ -90,9 +91,7 @@ func (a *access) check(r *http.Request, route string) int {
 	if err != nil && grants == nil {
 		return http.StatusServiceUnavailable
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	bearer := strings.EqualFold(scheme, "Bearer")
-	digest := sha256.Sum256([]byte(token))
+	digest := sha256.Sum256([]byte(host.BearerToken(r))) // no grant has an empty token
 	known, opens := 0, 0
 	for i := range grants {
 		same := subtle.ConstantTimeCompare(digest[:], grants[i].digest[:])
@@ -102,7 +101,7 @@ func (a *access) check(r *http.Request, route string) int {
 		}
 	}
 	switch {
-	case !bearer || known == 0:
+	case known == 0:
 		return http.StatusUnauthorized
 	case opens == 0:
 		return http.StatusForbidden

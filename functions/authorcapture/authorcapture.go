@@ -11,19 +11,17 @@ package authorcapture
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/queue"
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
@@ -134,9 +132,7 @@ func (f *function) refuse(ctx context.Context, r *http.Request) (int, error) {
 	if err != nil || want == "" {
 		return http.StatusServiceUnavailable, errors.New("the token to compare with cannot be read")
 	}
-	scheme, got, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
-	if subtle.ConstantTimeCompare(a[:], b[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
+	if !host.Bears(r, want) {
 		return http.StatusUnauthorized, errors.New("a Bearer token is needed")
 	}
 	return 0, nil

@@ -54,7 +54,7 @@ func FromEnv() (http.Handler, error) {
 	tel := telemetry.New("authorcapture")
 	handler := New(cfg, store.CommandAuthorStore(), tel)
 	return tel.Handler(handler, telemetry.Options{
-		ReadToken: cfg.ReadToken.Get,
+		ReadToken: cfg.ReadToken,
 		Close:     func(context.Context) error { return store.Close() },
 	}), nil
 }

@@ -122,7 +122,7 @@ func FromConfig(cfg Config, store *queue.RedisStore, tel *telemetry.Telemetry) (
 		}
 	}
 	return tel.Handler(New(cfg, deps, tel), telemetry.Options{
-		ReadToken: cfg.ReadToken.Get,
+		ReadToken: cfg.ReadToken,
 		Close:     func(context.Context) error { return store.Close() },
 	}), nil
 }

@@ -2,10 +2,8 @@ package refsweep
 
 import (
 	"cmp"
-	"crypto/subtle"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/gitpoll"
@@ -77,14 +75,9 @@ func instant(t time.Time) *time.Time {
 // mayRead says whether the caller may see names: it holds READ_TOKEN, or the platform vouches for it, or no token is
 // configured.
 func (f *function) mayRead(r *http.Request) bool {
-	if host.Trusted(r.Context()) || !f.cfg.ReadToken.Configured() {
-		return true
-	}
-	want, err := f.cfg.ReadToken.Get(r.Context())
+	may, err := host.MayRead(r, f.cfg.ReadToken)
 	if err != nil {
 		f.tel.Log.Error("READ_TOKEN cannot be read", "error", err)
-		return false
 	}
-	got, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
+	return may
 }

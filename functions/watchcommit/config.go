@@ -66,7 +66,7 @@ func FromEnv() (http.Handler, error) {
 		return nil, err
 	}
 	return tel.Handler(function, telemetry.Options{
-		ReadToken: cfg.ReadToken.Get,
+		ReadToken: cfg.ReadToken,
 		Close: func(context.Context) error {
 			pool.Close()
 			return store.Close()

@@ -40,7 +40,7 @@ func FromEnv() (http.Handler, error) {
 		return nil, err
 	}
 	return f.deps.Telemetry.Handler(f, telemetry.Options{
-		ReadToken: f.cfg.ReadToken.Get,
+		ReadToken: f.cfg.ReadToken,
 		Close:     func(context.Context) error { return stop() },
 	}), nil
 }

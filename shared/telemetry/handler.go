@@ -2,14 +2,15 @@ package telemetry
 
 import (
 	"context"
-	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/settings"
 )
 
 // Paths that Handler answers itself; everything else goes to the function.
@@ -24,8 +25,8 @@ type Options struct {
 	// Ready says why the function cannot serve yet. It must not ask a store that all copies share: when that is down,
 	// a clear 503 of ours is better than no endpoint at all.
 	Ready func(context.Context) error
-	// ReadToken, if not empty, is the Bearer token that /metrics wants.
-	ReadToken func(context.Context) (string, error)
+	// ReadToken, if configured, is the Bearer token that /metrics wants.
+	ReadToken settings.Secret
 	// Close releases what the function holds when the process ends.
 	Close func(context.Context) error
 }
@@ -115,18 +116,14 @@ func (h *Handler) observer(code int) Observer {
 }
 
 func (h *Handler) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	if h.opts.ReadToken != nil {
-		want, err := h.opts.ReadToken(r.Context())
-		if err != nil {
-			http.Error(w, "the read token cannot be read", http.StatusServiceUnavailable)
-			return
-		}
-		got, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a token is needed", http.StatusUnauthorized)
-			return
-		}
+	may, err := host.MayRead(r, h.opts.ReadToken)
+	if err != nil {
+		h.tel.Log.Error("READ_TOKEN cannot be read", "error", err)
+	}
+	if !may {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "a token is needed", http.StatusUnauthorized)
+		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	if err := h.tel.metrics.write(w); err != nil {
