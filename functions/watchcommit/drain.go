@@ -56,6 +56,9 @@ func (d *drain) run(ctx context.Context) error {
 			d.busy = true
 			return nil
 		}
+		if err != nil && d.tryOthers(err) {
+			continue
+		}
 		d.reportAll(ctx)
 		if err != nil || round == maxRounds || d.hurried(ctx) {
 			return errors.Join(err, d.giveUp(ctx))
@@ -158,11 +161,12 @@ func (d *drain) round(ctx context.Context) error {
 // begin opens the repository and finds out where each shard stands.
 func (d *drain) begin(ctx context.Context) error {
 	for _, t := range d.branch.targets {
-		t.shards, t.missing, t.problem, t.blocked = nil, nil, nil, false
+		t.shards, t.missing, t.problem, t.blocked = nil, nil, t.refused, false
 	}
 	if err := d.open(ctx, d.branch); err != nil {
 		return err
 	}
+	d.branch.sayRefused()
 	d.signers(ctx, d.branch)
 	if _, known := d.branch.repo.RememberedTip(ctx, d.branch.name); !known {
 		if _, err := d.branch.repo.Tip(ctx, d.branch.name); err != nil { // it also tells the kind of ids

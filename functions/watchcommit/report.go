@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,8 @@ func problemOf(err error) *kube.Problem {
 		return nil
 	case errors.Is(err, kube.ErrSecretNotReadable):
 		reason = kube.ReasonSecretNotReadable
+	case strings.Contains(err.Error(), "ssh: unable to authenticate"): // the ssh package has no type for it
+		reason = kube.ReasonCredentialsRefused
 	case errors.As(err, &push):
 		switch push.Outcome.Class {
 		case gitcommit.Policy:

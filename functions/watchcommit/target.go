@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/attribution"
-	"github.com/tidemark-dev/tidemark/shared/gitauth"
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
 	"github.com/tidemark-dev/tidemark/shared/giturl"
 	"github.com/tidemark-dev/tidemark/shared/history"
@@ -27,6 +26,7 @@ type branch struct {
 	host    string // for people
 	targets []*target
 	repo    *gitcommit.Repository
+	account *target // whose credentials repo uses
 }
 
 // target is a GitTarget in one drain.
@@ -40,6 +40,8 @@ type target struct {
 	missing []*kube.NotServed
 	problem *kube.Problem
 	blocked bool // another target owns the folder
+	// refused says that the git server refuses the target's credentials.
+	refused *kube.Problem
 	signer  gitcommit.Signer
 	keyless bool // its commits are to be signed and the key cannot be read: they wait
 	last    *kube.LastCommit
@@ -120,38 +122,6 @@ func branches(targets []*target) []*branch {
 		b.targets = append(b.targets, t)
 	}
 	return out
-}
-
-// open prepares the repository with the credentials of the first target whose Secret can be read.
-func (f *Function) open(ctx context.Context, b *branch) error {
-	var failed error
-	for _, t := range b.targets {
-		repository := t.spec.Spec.Repository
-		endpoint, err := giturl.Parse(repository.URL)
-		if err != nil {
-			return err
-		}
-		var credentials *gitauth.Credentials
-		if ref := repository.SecretRef; ref != nil {
-			data, err := f.cluster.SecretData(ctx, *ref)
-			if err == nil {
-				credentials, err = gitauth.FromSecret(endpoint, data)
-				if err != nil {
-					err = fmt.Errorf("%w: Secret %s/%s: %w", kube.ErrSecretNotReadable, ref.Namespace, ref.Name, err)
-				}
-			}
-			if err != nil {
-				t.problem = problemOf(err)
-				failed = err
-				continue
-			}
-		}
-		b.repo, err = gitcommit.Open(gitcommit.Remote{URL: repository.URL, Credentials: credentials}, gitcommit.Options{
-			Pool: f.pool, Cache: f.store.ObjectCache(), Tips: f.store.TipMemory(), Forgetful: f.forgetful,
-		})
-		return err
-	}
-	return failed
 }
 
 // signers reads the keys that commits are signed with. What cannot be signed as its target wants it is not committed.
