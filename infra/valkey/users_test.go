@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +30,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 	"github.com/tidemark-dev/tidemark/shared/queue"
 	"github.com/tidemark-dev/tidemark/shared/settings"
 	"github.com/tidemark-dev/tidemark/shared/telemetry"
@@ -106,16 +107,11 @@ func store(t *testing.T, addr, user string) *queue.RedisStore {
 // cluster is a Cluster of one server, by two addresses, as ElastiCache Serverless shows itself.
 func cluster(t *testing.T) (admin string, addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	bus, err := loopback.Port()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, bus, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	server := serve(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-config-file", "nodes.conf")
+	server := serve(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-config-file", "nodes.conf")
 	a := client(t, server.Addr, "administrator", "any")
 	if err := a.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // Tags are those that every shipped binary is built with.
@@ -30,15 +31,14 @@ func Build(t testing.TB, pkg string) string {
 	return out
 }
 
-// FreeAddress is a loopback address that nothing listens on at the moment.
+// FreeAddress is a loopback address for one server.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // Start runs a server that listens on LISTEN_ADDRESS until the test ends, and waits for it to answer.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // The versions in servers/go.mod.
@@ -82,10 +85,11 @@ func Start(t testing.TB, o Options) *Cluster {
 func (c *Cluster) setUp(o Options) error {
 	ports := make([]string, 3)
 	for i := range ports {
-		var err error
-		if ports[i], err = freePort(); err != nil {
+		port, err := loopback.Port()
+		if err != nil {
 			return err
 		}
+		ports[i] = strconv.Itoa(port)
 	}
 	c.host, c.etcdURL = "https://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
 	peer := "http://127.0.0.1:" + ports[2]

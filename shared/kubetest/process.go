@@ -2,13 +2,10 @@ package kubetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -106,18 +103,4 @@ func (p *process) lastWords() string {
 	}
 	lines := bytes.Split(raw, []byte("\n"))
 	return string(bytes.Join(lines[max(0, len(lines)-30):], []byte("\n")))
-}
-
-// freePort finds a TCP port of loopback that nobody listens on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return "", errors.New("not a TCP address")
-	}
-	return strconv.Itoa(addr.Port), nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 const (
@@ -24,7 +26,7 @@ func startCluster() (string, error) {
 	var clients []*redis.Client
 	var busPorts []int
 	for i := range clusterNodes {
-		bus, err := freePort()
+		bus, err := loopback.Port()
 		if err != nil {
 			return "", err
 		}

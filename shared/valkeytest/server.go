@@ -24,6 +24,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // Server is what a test connects to. Tests share servers, so each uses its own Prefix.
@@ -128,25 +130,16 @@ func newPrefix() string {
 // gone: its shell waits for the end of a pipe that only this process holds open.
 func start(args ...string) (addr string, stop func(), err error) { return startWith("", args...) }
 
+// held keeps the pipes of running servers reachable: one that is collected as garbage is closed.
+var held sync.Map
+
 // startWith is start with a configuration file, which the arguments overrule; "" is none.
 func startWith(config string, args ...string) (addr string, stop func(), err error) {
 	binary, err := find()
 	if err != nil {
 		return "", nil, err
 	}
-	for try := 0; ; try++ {
-		addr, stop, err = startOnce(binary, config, args)
-		if err == nil || try == 3 { // another process may take the port between our look and the server's
-			return addr, stop, err
-		}
-	}
-}
-
-// held keeps the pipes of running servers reachable: one that is collected as garbage is closed.
-var held sync.Map
-
-func startOnce(binary, config string, args []string) (string, func(), error) {
-	port, err := freePort()
+	port, err := loopback.Port()
 	if err != nil {
 		return "", nil, err
 	}
@@ -173,26 +166,17 @@ func startOnce(binary, config string, args []string) (string, func(), error) {
 		return "", nil, fmt.Errorf("start %s: %w", binary, err)
 	}
 	held.Store(dir, pipe)
-	stop := sync.OnceFunc(func() {
+	stop = sync.OnceFunc(func() {
 		held.Delete(dir)
 		_ = pipe.Close()
 		_ = shell.Wait()
 	})
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	if err := ping(addr); err != nil {
 		stop()
 		return "", nil, fmt.Errorf("%s does not answer: %w", binary, err)
 	}
 	return addr, stop, nil
-}
-
-func freePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func ping(addr string) error {

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // TLS is a real single node that speaks TLS, with its authority's certificate in caFile; it ends with the test.
@@ -43,7 +45,7 @@ func TLS(t testing.TB) (server Server, caFile string) {
 			t.Fatal(err)
 		}
 	}
-	port, err := freePort()
+	port, err := loopback.Port()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/kubetest/replay/verdict"
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 const (
@@ -152,12 +153,10 @@ func (s *stage) serve(h http.Handler) (string, error) {
 
 // start writes the program's settings and runs it, until it watches everything that it is to mirror.
 func (s *stage) start(ctx context.Context) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	if err != nil {
 		return err
 	}
-	address := listener.Addr().String()
-	listener.Close() // the program takes the port next
 	s.programURL = "http://" + address
 
 	files := map[string]string{"kubeconfig": s.kubeconfig(), "targets.yaml": s.targets(), "fleet.yaml": s.fleet.targets()}

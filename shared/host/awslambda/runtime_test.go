@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/host/runtimetest"
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // TestMain lets the test program be the function that a test starts.
@@ -141,10 +141,9 @@ func TestUnderTheRuntimeInterfaceEmulator(t *testing.T) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }

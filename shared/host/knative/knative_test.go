@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // TestMain lets the test program be the process that a test starts.
@@ -46,12 +46,11 @@ func (slow) Stop(context.Context) error          { fmt.Println("stopped"); retur
 
 func address(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := loopback.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return at
 }
 
 func TestSIGTERMFinishesRequestsInFlight(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/shared/loopback"
 )
 
 // buildTags are those of the shipped binaries.
@@ -69,12 +70,10 @@ func tryStart(t testing.TB, name string, settings ...string) (*function, error) 
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.Address()
 	if err != nil {
 		return nil, err
 	}
-	addr := listener.Addr().String()
-	listener.Close()
 	f := &function{t: t, name: name, url: "http://" + addr, done: make(chan struct{})}
 	log, err := os.CreateTemp("", name+"-*.log")
 	if err != nil {
