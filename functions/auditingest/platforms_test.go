@@ -128,9 +128,15 @@ func TestAHangingServerIsSurvived(t *testing.T) {
 	post := func() int {
 		return send(f, "POST", "/audit-webhook/default", bearer("sesame"), strings.NewReader(list(update("a")))).Code
 	}
-	if got := post(); got != http.StatusOK {
-		t.Fatalf("in fair weather answered %d", got)
+	answers := func() { // within the store's deadline, which a busy machine may need more than once
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); post() != http.StatusOK; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no post is taken in fair weather")
+			}
+		}
 	}
+	answers()
 	weather.Set(valkeytest.Hanging)
 	var all sync.WaitGroup
 	for range 40 {
@@ -143,9 +149,5 @@ func TestAHangingServerIsSurvived(t *testing.T) {
 	all.Wait()
 	weather.Set(valkeytest.Down) // cut what hangs
 	weather.Set(valkeytest.Fair)
-	for deadline := time.Now().Add(10 * time.Second); post() != http.StatusOK; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the function does not recover")
-		}
-	}
+	answers()
 }

@@ -4,9 +4,21 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// noticing is a context that counts who waits for its end.
+type noticing struct {
+	context.Context
+	waiting *atomic.Int32
+}
+
+func (n noticing) Done() <-chan struct{} {
+	n.waiting.Add(1)
+	return n.Context.Done()
+}
 
 func TestWakesThatComeTogetherShareADrain(t *testing.T) {
 	var turns turns
@@ -21,9 +33,10 @@ func TestWakesThatComeTogetherShareADrain(t *testing.T) {
 		return Result{Branches: 7}, nil
 	}
 	var all sync.WaitGroup
+	var waiting atomic.Int32
 	wake := func(resource string) {
 		all.Go(func() {
-			if r, err := turns.do(context.Background(), Wake{Resource: resource}, drain); err != nil || r.Branches != 7 {
+			if r, err := turns.do(noticing{context.Background(), &waiting}, Wake{Resource: resource}, drain); err != nil || r.Branches != 7 {
 				t.Errorf("%s: %+v %v", resource, r, err)
 			}
 		})
@@ -45,7 +58,9 @@ func TestWakesThatComeTogetherShareADrain(t *testing.T) {
 	if _, err := turns.do(ctx, Wake{Resource: "second"}, drain); !errors.Is(err, context.Canceled) {
 		t.Errorf("who does not wait gets %v", err)
 	}
-	time.Sleep(50 * time.Millisecond) // until the four wait
+	for waiting.Load() < 5 {
+		time.Sleep(time.Millisecond)
+	}
 	close(release)
 	all.Wait()
 	if len(drained) != 2 || drained[0].Resource != "first" || drained[1] != (Wake{}) {

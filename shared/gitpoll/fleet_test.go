@@ -220,7 +220,7 @@ func TestNotedLateIsNotNotedForANewerCommit(t *testing.T) {
 func TestOneSweepAtATime(t *testing.T) {
 	valkeytest.Each(t, func(t *testing.T, server valkeytest.Server) {
 		f, _ := newFleet(t, server)
-		one, err := f.Begin(t.Context(), 300*time.Millisecond)
+		one, err := f.Begin(t.Context(), 3*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +228,9 @@ func TestOneSweepAtATime(t *testing.T) {
 			t.Fatalf("a second sweep: %v, want ErrSweepRunning", err)
 		}
 		if server.Forward != nil {
-			server.Forward(time.Second)
+			server.Forward(4 * time.Second)
 		} else {
-			time.Sleep(400 * time.Millisecond)
+			time.Sleep(3100 * time.Millisecond)
 		}
 		two := begin(t, f) // the first has taken longer than it said
 		if two.Number != one.Number+1 {

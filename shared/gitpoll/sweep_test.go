@@ -78,7 +78,7 @@ func TestBadHostsCostTheirOwnTargetsOnly(t *testing.T) {
 	server := gittest.NewServer(t)
 	r := server.Repository("r.git")
 	commit := r.Commit("main", "first", map[string]string{"f": "x"})
-	const timeout = 300 * time.Millisecond
+	const timeout = 3 * time.Second // for the good host on a busy machine; the bad ones are many at once
 	s := wireSweeper(t, timeout)
 	s.PerHost = 4
 	bad := map[string]string{
@@ -121,7 +121,7 @@ func TestASweepEndsInTime(t *testing.T) {
 	commit := server.Repository("r.git").Commit("main", "first", map[string]string{"f": "x"})
 	m := newMetrics()
 	s := wireSweeper(t, time.Minute)
-	s.Failures, s.PerHost, s.Until = m.failures, 1, time.Now().Add(500*time.Millisecond)
+	s.Failures, s.PerHost, s.Until = m.failures, 1, time.Now().Add(3*time.Second)
 	var targets []gitpoll.Target
 	silent := gittest.Silent(t)
 	for i := range 4 {

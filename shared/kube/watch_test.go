@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,81 +22,97 @@ func TestSession(t *testing.T) {
 		from  string
 		steps []func(http.ResponseWriter, *http.Request)
 		want  []string
+		waits bool // for something that does not come
 	}{
 		{
 			"resumes at the cursor and is caught up at the newest version", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("102", ""), watched(forever, modified("one", "101"), deleted("one", "102"), added("one", "103"))},
 			[]string{"modified one@101", "deleted one@102", "caught up", "added one@103"},
+			false,
 		},
 		{
 			"is caught up by a bookmark", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("102", ""), watched(forever, bookmark("102", false))},
 			[]string{"bookmark@102", "caught up"},
+			false,
 		},
 		{
 			"is caught up by silence when other types moved the version", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("9000", ""), watched(forever)},
 			[]string{"caught up"},
+			true,
 		},
 		{
 			"an expired cursor is said once", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("400", ""), watched(forever, expired)},
 			[]string{"expired"},
+			false,
 		},
 		{
 			"an expired cursor may also be an HTTP 410", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("400", ""), refused(410, "Expired")},
 			[]string{"expired"},
+			false,
 		},
 		{
 			"a cursor from the future is expired", "9000",
 			[]func(http.ResponseWriter, *http.Request){listed("400", "")},
 			[]string{"expired"},
+			false,
 		},
 		{
 			"a cursor that is no version is expired", "what",
 			[]func(http.ResponseWriter, *http.Request){listed("400", "")},
 			[]string{"expired"},
+			false,
 		},
 		{
 			"a disconnect resumes after what was delivered", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("102", ""), watched(0, modified("one", "101")), watched(forever, modified("one", "102"))},
 			[]string{"modified one@101", "modified one@102", "caught up"},
+			false,
 		},
 		{
 			"an answer that is cut, a 429 and a 500 are tried again", "100",
 			[]func(http.ResponseWriter, *http.Request){cut, listed("101", ""), refused(429, "TooManyRequests"), cut, refused(500, "InternalError"), watched(forever, modified("one", "101"))},
 			[]string{"caught up", "modified one@101"},
+			false,
 		},
 		{
 			"trouble that does not end is a failure", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("101", ""), refused(500, "InternalError")},
 			[]string{"caught up", "failed: no"},
+			false,
 		},
 		{
 			"no permission is a failure at once", "100",
 			[]func(http.ResponseWriter, *http.Request){refused(403, "Forbidden")},
 			[]string{"failed: no"},
+			false,
 		},
 		{
 			"a server that ends each watch at once is not asked for ever", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("101", ""), watched(0)},
 			[]string{"caught up", "failed: the API server ends each watch at once"},
+			false,
 		},
 		{
 			"an expired version in the middle is said after what came before", "100",
 			[]func(http.ResponseWriter, *http.Request){listed("500", ""), watched(0, modified("one", "101")), watched(0, expired)},
 			[]string{"modified one@101", "expired"},
+			false,
 		},
 		{
 			"a replay streams the initial objects and goes on live; a bookmark within it is not its end", "",
 			[]func(http.ResponseWriter, *http.Request){watched(forever, added("one", "380"), bookmark("405", false), added("two", "401"), bookmark("410", true), modified("one", "411"))},
 			[]string{"start", "initial one@380", "initial two@401", "end@410", "caught up", "modified one@411"},
+			false,
 		},
 		{
 			"a replay that breaks off begins anew", "",
 			[]func(http.ResponseWriter, *http.Request){watched(0, added("one", "380")), watched(forever, added("two", "401"), bookmark("410", true))},
 			[]string{"start", "initial one@380", "start", "initial two@401", "end@410", "caught up"},
+			false,
 		},
 		{
 			"a server that never ends its initial events is asked for a list", "",
@@ -105,16 +122,19 @@ func TestSession(t *testing.T) {
 				watched(forever, modified("two", "413")),
 			},
 			[]string{"start", "initial one@411", "start", "initial one@411", "initial two@400", "end@412", "caught up", "modified two@413"},
+			true,
 		},
 		{
 			"a server that refuses initial events is asked for a list", "",
 			[]func(http.ResponseWriter, *http.Request){refused(422, "Invalid"), listed("412", "", item("one", "411")), watched(forever)},
 			[]string{"start", "initial one@411", "end@412", "caught up"},
+			false,
 		},
 		{
 			"a server that takes no notice of initial events is asked for a list", "",
 			[]func(http.ResponseWriter, *http.Request){watched(forever, modified("one", "411")), listed("412", "", item("one", "411")), watched(forever)},
 			[]string{"start", "start", "initial one@411", "end@412", "caught up"},
+			false,
 		},
 		{
 			"a list whose next page has expired begins anew", "",
@@ -123,11 +143,15 @@ func TestSession(t *testing.T) {
 				listed("420", "", item("two", "419")), watched(forever),
 			},
 			[]string{"start", "initial one@411", "start", "initial two@419", "end@420", "caught up"},
+			false,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			session, _ := scriptedSession(t, Shard{Namespace: "shop"}, c.from, c.steps...)
+			if c.waits {
+				session.timing.initial, session.timing.silence = time.Second, time.Second
+			}
 			if got := tell(t, session, len(c.want)); !cmp.Equal(got, c.want) {
 				t.Errorf("%s", cmp.Diff(c.want, got))
 			}
@@ -142,10 +166,19 @@ func TestEveryWatchIsBoundedAndAsksForBookmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	session, s := scriptedSession(t, Shard{Selector: selector}, "", refused(422, "Invalid"), listed("5", ""), watched(0, bookmark("7", false)), watched(forever))
-	ctx, cancel := context.WithTimeout(context.Background(), 3500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	out := make(chan Signal, 16)
-	session.Run(ctx, out)
+	ended := make(chan struct{})
+	go func() {
+		session.Run(ctx, out)
+		close(ended)
+	}()
+	for len(s.requests()) < 4 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-ended
 	asked := s.requests()
 	if len(asked) != 4 {
 		t.Fatalf("requests: %v", asked)
@@ -157,8 +190,8 @@ func TestEveryWatchIsBoundedAndAsksForBookmarks(t *testing.T) {
 		if q.Get("watch") != "true" {
 			continue
 		}
-		if got := q.Get("timeoutSeconds"); got != "3" && got != "2" {
-			t.Errorf("request %d: timeoutSeconds %q, want the 3 s that are left", i, got)
+		if got, err := strconv.Atoi(q.Get("timeoutSeconds")); err != nil || got < 1 || got > 29 {
+			t.Errorf("request %d: timeoutSeconds %d, %v, want what is left of 30 s", i, got, err)
 		}
 		if q.Get("allowWatchBookmarks") != "true" {
 			t.Errorf("request %d asks for no bookmarks", i)
@@ -279,6 +312,7 @@ func TestRecordedSession(t *testing.T) {
 	}
 	session, _ = scriptedSession(t, Shard{Namespace: "shop"}, "", watched(forever, lines(2)...), listed("411", "", item("one", "411")), watched(forever))
 	want = []string{"start", "initial one@411", "start", "initial one@411", "end@411", "caught up"}
+	session.timing.initial = time.Second
 	if got := tell(t, session, len(want)); !cmp.Equal(got, want) {
 		t.Errorf("no end marker: %s", cmp.Diff(want, got))
 	}

@@ -46,8 +46,9 @@ func (s *script) requests() []url.Values {
 	return append([]url.Values(nil), s.asked...)
 }
 
+// quickTiming tries again at once, and gives a busy machine time to deliver what was sent.
 var quickTiming = timing{
-	open: 5 * time.Second, initial: 300 * time.Millisecond, silence: 200 * time.Millisecond, watch: time.Minute,
+	open: 10 * time.Second, initial: 10 * time.Second, silence: 10 * time.Second, watch: time.Minute,
 	backoff: time.Millisecond, retries: 4, pageSize: 2,
 }
 

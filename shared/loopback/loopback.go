@@ -66,7 +66,7 @@ func lock(file *os.File, port int) bool {
 }
 
 func free(port int) bool {
-	l, err := net.Listen("tcp", address(port)) //nolint:noctx // it is closed at once
+	l, err := net.Listen("tcp", address(port))
 	if err != nil {
 		return false
 	}
