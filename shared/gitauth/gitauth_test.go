@@ -247,6 +247,10 @@ func TestEncryptedIdentity(t *testing.T) {
 			t.Errorf("passphrase %q: %v", passphrase, err)
 		}
 	}
+	plain := map[string][]byte{"identity": privateKey(t, ""), "known_hosts": known, "password": []byte("s3cr3t-pw")}
+	if cred, err := gitauth.FromSecret(ep, plain); err != nil || cred.SSH() == nil {
+		t.Errorf("a password beside a key that needs none: %v", err)
+	}
 }
 
 func TestKnownHostsAuthority(t *testing.T) {

@@ -18,14 +18,12 @@ type SSH struct {
 	digest [sha256.Size]byte
 }
 
-// NewSSH reads a PEM private key, encrypted if a passphrase is given, and the text of a known_hosts file.
+// NewSSH reads a PEM private key and the text of a known_hosts file. The passphrase counts only for a key that is
+// encrypted: a Secret may hold a password that is for something else.
 func NewSSH(identity []byte, passphrase string, knownHosts []byte) (*SSH, error) {
-	var signer ssh.Signer
-	var err error
-	if passphrase != "" {
+	signer, err := ssh.ParsePrivateKey(identity)
+	if errors.As(err, new(*ssh.PassphraseMissingError)) && passphrase != "" {
 		signer, err = ssh.ParsePrivateKeyWithPassphrase(identity, []byte(passphrase))
-	} else {
-		signer, err = ssh.ParsePrivateKey(identity)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("parsing SSH identity: %w", err)
