@@ -66,7 +66,7 @@ func (c *CommandAuthorStore) FindCommandAuthor(ctx context.Context, uid types.UI
 		return CommandAuthor{}, fmt.Errorf("look up command author: %w", err)
 	}
 	var author CommandAuthor
-	if json.Unmarshal([]byte(value), &author) != nil {
+	if json.Unmarshal([]byte(value), &author) != nil || author.Author == "" {
 		return CommandAuthor{}, nil
 	}
 	return author, nil

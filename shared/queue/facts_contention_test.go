@@ -330,11 +330,13 @@ func TestCommandAuthors(t *testing.T) {
 		if ttl := raw.TTL(ctx, key).Val(); ttl <= 59*time.Minute || ttl > time.Hour {
 			t.Errorf("it lives for %v, want 1h", ttl)
 		}
-		if err := raw.Set(ctx, server.Prefix+":author:v1:command:bad", "{", time.Minute).Err(); err != nil {
-			t.Fatal(err)
+		for uid, value := range map[string]string{"bad": "{", "nobody": `{"displayName":"Alice"}`} {
+			if err := raw.Set(ctx, server.Prefix+":author:v1:command:"+uid, value, time.Minute).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		for _, uid := range []types.UID{"unknown", "bad"} {
-			if got, ok := commands.LookupCommandAuthor(ctx, uid); ok {
+		for _, uid := range []types.UID{"unknown", "bad", "nobody"} {
+			if got, ok := commands.LookupCommandAuthor(ctx, uid); ok || got != (queue.CommandAuthor{}) {
 				t.Errorf("%s: got %+v, want none", uid, got)
 			}
 		}
