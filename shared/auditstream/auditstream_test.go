@@ -130,6 +130,7 @@ var oddEvents = []struct{ name, event string }{
 	{"deletion", `{"responseObject":{"metadata":{"deletionTimestamp":"2026-03-01T10:00:00Z"}}}`},
 	{"deletion of another type", `{"responseObject":{"metadata":{"uid":"u","deletionTimestamp":12}}}`},
 	{"members of a collection", `{"verb":"deletecollection","responseObject":{"kind":"List","items":[{"metadata":{"name":"a","uid":"u","Namespace":"n"}},{},null,{"metadata":null},{"spec":{}}]}}`},
+	{"a verb in capitals", `{"responseObject":{"items":[{"metadata":{"name":"a","uid":"u"}}]},"verb":"DeleteCollection","requestObject":{"items":[{"metadata":{"name":"b","uid":"v"}}]}}`},
 	{"members before the verb", `{"responseObject":{"items":[{"metadata":{"name":"a","uid":"u"}}]},"verb":"deletecollection"}`},
 	{"members of another verb", `{"responseObject":{"items":[{"metadata":{"name":"a","uid":"u"}}]},"verb":"create"}`},
 	{"one bad member", `{"verb":"deletecollection","responseObject":{"items":[{"metadata":{"name":"a","uid":"u"}},{"metadata":{"name":1}}]}}`},

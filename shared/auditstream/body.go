@@ -1,6 +1,10 @@
 package auditstream
 
-import "github.com/tidemark-dev/tidemark/shared/attribution"
+import (
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/shared/attribution"
+)
 
 var bodyNames = fields("kind", "metadata", "details", "dryRun", "items")
 
@@ -97,7 +101,7 @@ func (d *Decoder) readDryRun(dryRun, bad *bool) bool {
 
 // readItems reads the members of a collection, which count for a deletecollection only.
 func (d *Decoder) readItems(body *attribution.Body, bad *bool) bool {
-	if d.event.Verb != verbDeleteCollection && d.event.Verb != "" {
+	if d.event.Verb != "" && !strings.EqualFold(d.event.Verb, verbDeleteCollection) {
 		d.sawOther = true
 		return d.skip()
 	}

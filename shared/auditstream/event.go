@@ -1,6 +1,7 @@
 package auditstream
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/attribution"
@@ -41,7 +42,7 @@ func (d *Decoder) readEvent() bool {
 	e := d.event
 	e.User.DisplayName, e.User.Email = d.users[0].chosen()
 	e.Impersonated.DisplayName, e.Impersonated.Email = d.users[1].chosen()
-	if e.Verb != verbDeleteCollection {
+	if !strings.EqualFold(e.Verb, verbDeleteCollection) {
 		e.Request.Items, e.Response.Items = nil, nil
 	} else if d.sawOther {
 		d.bad = true // two verbs: the members were passed over

@@ -131,6 +131,11 @@ func TestFactsAreStoredAsTheSeedStoresThem(t *testing.T) {
 			request{user: "bob", verb: "deletecollection", answer: `{"kind":"ConfigMapList","metadata":{"resourceVersion":"99"},"items":[{"metadata":{"namespace":"shop","name":"a","uid":"ua","resourceVersion":"1"}},{"metadata":{"name":"b"}},{"metadata":{"uid":"c"}}]}`},
 			map[string]string{":configmaps:object:ua:last": `{"groupResource":"configmaps","namespace":"shop","name":"a","uid":"ua","author":"bob","verb":"deletecollection","auditID":"audit-bob","stageTimestamp":"2026-03-01T12:00:00Z","deletion":"started"}`},
 		},
+		{
+			"a verb is known in any case",
+			request{user: "bob", verb: "DeleteCollection", answer: `{"items":[{"metadata":{"namespace":"shop","name":"a","uid":"ua"}}]}`},
+			map[string]string{":configmaps:object:ua:last": `{"groupResource":"configmaps","namespace":"shop","name":"a","uid":"ua","author":"bob","verb":"deletecollection","auditID":"audit-bob","stageTimestamp":"2026-03-01T12:00:00Z","deletion":"started"}`},
+		},
 		{"a collection delete answered with a Status", request{user: "bob", verb: "deletecollection", answer: status("")}, nil},
 		{"a collection delete with a broken body", request{user: "bob", verb: "deletecollection", answer: `{"items":[`}, nil},
 		{"objectRef's version is the one replaced, never the one written", request{user: "alice", verb: "update", refUID: "", refRV: "6"}, nil},

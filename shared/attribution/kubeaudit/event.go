@@ -5,6 +5,7 @@ package kubeaudit
 
 import (
 	"encoding/json"
+	"strings"
 
 	authnv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -120,7 +121,7 @@ func body(in *runtime.Unknown, verb string) attribution.Body {
 	if json.Unmarshal(in.Raw, &eviction) == nil {
 		out.DryRun = out.DryRun || len(eviction.DeleteOptions.DryRun) > 0
 	}
-	if verb == "deletecollection" {
+	if strings.EqualFold(verb, "deletecollection") {
 		out.Items = items(in.Raw)
 	}
 	return out
