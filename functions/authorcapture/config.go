@@ -47,7 +47,7 @@ func FromEnv() (http.Handler, error) {
 	if err := settings.Load(&cfg); err != nil {
 		return nil, err
 	}
-	store, err := queue.NewRedisStore(cfg.StoreConfig())
+	store, err := cfg.OpenStore()
 	if err != nil {
 		return nil, err
 	}

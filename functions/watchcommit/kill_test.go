@@ -40,7 +40,7 @@ func runChild() {
 		}
 	}
 	fail(settings.Load(&cfg))
-	store, err := queue.NewRedisStore(cfg.StoreConfig())
+	store, err := cfg.OpenStore()
 	fail(err)
 	config, err := kube.LoadConfig(cfg.Kubeconfig)
 	fail(err)

@@ -50,7 +50,7 @@ func fromEnv() (f *function, stop func() error, err error) {
 	if err := settings.Load(&cfg); err != nil {
 		return nil, nil, err
 	}
-	store, err := queue.NewRedisStore(cfg.StoreConfig())
+	store, err := cfg.OpenStore()
 	if err != nil {
 		return nil, nil, err
 	}

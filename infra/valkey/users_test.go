@@ -96,7 +96,7 @@ func client(t *testing.T, addr, user, password string) *redis.Client {
 func store(t *testing.T, addr, user string) *queue.RedisStore {
 	t.Helper()
 	env := queue.RedisEnv{Addr: addr, Username: user, Password: settings.NewSecret(password(user)), KeyPrefix: prefix}
-	s, err := queue.NewRedisStore(env.StoreConfig())
+	s, err := env.OpenStore()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,27 +41,30 @@ func (e *RedisEnv) Validate() error {
 	return nil
 }
 
-// StoreConfig is the same as a RedisStoreConfig. A password from a file or a secret store is read again for new
+// OpenStore is NewRedisStore with all settings. A password from a file or a secret store is read again for new
 // connections, so that it can be rotated.
-func (e RedisEnv) StoreConfig() RedisStoreConfig {
-	cfg := RedisStoreConfig{
-		Addr: e.Addr, Username: e.Username, DB: e.DB,
-		TLSEnabled: e.TLS, CAFile: e.CAFile, MasterName: e.MasterName, KeyPrefix: e.KeyPrefix,
+func (e RedisEnv) OpenStore() (*RedisStore, error) { return e.connection().open() }
+
+func (e RedisEnv) connection() connection {
+	c := connection{
+		RedisStoreConfig: RedisStoreConfig{Addr: e.Addr, Username: e.Username, DB: e.DB, TLSEnabled: e.TLS, KeyPrefix: e.KeyPrefix},
+		masterName:       e.MasterName,
+		caFile:           e.CAFile,
 	}
 	switch {
 	case e.IAMCache != "":
-		cfg.Credentials = func(context.Context) (string, string, error) {
-			c, err := sigv4.FromEnv()
+		c.credentials = func(context.Context) (string, string, error) {
+			role, err := sigv4.FromEnv()
 			if err != nil {
 				return "", "", err
 			}
-			return e.Username, sigv4.ElastiCachePassword(c, os.Getenv("AWS_REGION"), e.IAMCache, e.Username, time.Now()), nil
+			return e.Username, sigv4.ElastiCachePassword(role, os.Getenv("AWS_REGION"), e.IAMCache, e.Username, time.Now()), nil
 		}
 	case e.Password.Configured():
-		cfg.Credentials = func(ctx context.Context) (string, string, error) {
+		c.credentials = func(ctx context.Context) (string, string, error) {
 			password, err := e.Password.Get(ctx)
 			return e.Username, password, err
 		}
 	}
-	return cfg
+	return c
 }

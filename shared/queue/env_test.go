@@ -20,7 +20,7 @@ func TestAStoreSignsInToElastiCacheWithTheRolesCredentials(t *testing.T) {
 	if err := settings.Load(&e); err != nil {
 		t.Fatal(err)
 	}
-	username, password, err := e.StoreConfig().Credentials(t.Context())
+	username, password, err := e.connection().credentials(t.Context())
 	if err != nil || username != "tidemark-who" {
 		t.Fatalf("signs in as %q, %v", username, err)
 	}
@@ -45,9 +45,9 @@ func TestAPasswordFromAFileIsReadAsSecret(t *testing.T) {
 	if err := settings.Load(&e); err != nil {
 		t.Fatal(err)
 	}
-	username, password, err := e.StoreConfig().Credentials(t.Context())
+	username, password, err := e.connection().credentials(t.Context())
 	if err != nil || username != "who" || password != "hunter2" {
-		t.Errorf("Credentials gives %q, %q, %v; want who, hunter2", username, password, err)
+		t.Errorf("credentials gives %q, %q, %v; want who, hunter2", username, password, err)
 	}
 }
 

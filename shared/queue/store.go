@@ -22,9 +22,10 @@ const (
 	maxRetries  = 2
 )
 
-// RedisStoreConfig says how to reach the store. The zero value of every field but Addr is usable.
+// RedisStoreConfig says how to reach the store. The zero value of every field but Addr is usable. It has the fields of
+// gitops-reverser's; what else a function can set is in RedisEnv.
 type RedisStoreConfig struct {
-	// Addr is host:port. Several, separated by commas, mean Redis Cluster, or the Sentinels of MasterName.
+	// Addr is host:port. Several, separated by commas, mean Redis Cluster.
 	Addr string
 	// Username of an ACL user; empty means the default user.
 	Username string
@@ -36,13 +37,18 @@ type RedisStoreConfig struct {
 	TLSEnabled bool
 	// KeyPrefix begins every key; empty means DefaultKeyPrefix.
 	KeyPrefix string
-	// MasterName is the name under which the Sentinels at Addr know the primary.
-	MasterName string
-	// CAFile is a PEM file with the certificate authorities to trust instead of the system's. It implies TLS.
-	CAFile string
-	// Credentials gives username and password for each new connection instead of Username and AuthValue, where a
+}
+
+// connection is a RedisStoreConfig and what only the settings of a function ask for.
+type connection struct {
+	RedisStoreConfig
+	// masterName is the name under which the Sentinels at Addr know the primary.
+	masterName string
+	// caFile is a PEM file with the certificate authorities to trust instead of the system's. It implies TLS.
+	caFile string
+	// credentials gives username and password for each new connection instead of Username and AuthValue, where a
 	// password lives for minutes.
-	Credentials func(context.Context) (username, password string, err error)
+	credentials func(context.Context) (username, password string, err error)
 }
 
 // RedisStore is the connection and the keyspace. Any number of them, in any number of processes, may share
@@ -64,35 +70,39 @@ var quietClient = sync.OnceFunc(func() { redis.SetLogger(clientLog{}) })
 
 // NewRedisStore checks the configuration and returns a store that connects when first used.
 func NewRedisStore(cfg RedisStoreConfig) (*RedisStore, error) {
+	return connection{RedisStoreConfig: cfg}.open()
+}
+
+func (c connection) open() (*RedisStore, error) {
 	quietClient()
-	addrs, err := splitAddrs(cfg.Addr)
+	addrs, err := splitAddrs(c.Addr)
 	if err != nil {
 		return nil, err
 	}
 	prefix := DefaultKeyPrefix
-	if strings.TrimSpace(cfg.KeyPrefix) != "" {
-		if prefix, err = ValidateKeyPrefix(cfg.KeyPrefix); err != nil {
+	if strings.TrimSpace(c.KeyPrefix) != "" {
+		if prefix, err = ValidateKeyPrefix(c.KeyPrefix); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.DB < 0 {
-		return nil, fmt.Errorf("redis database (%d) must not be negative", cfg.DB)
+	if c.DB < 0 {
+		return nil, fmt.Errorf("redis database (%d) must not be negative", c.DB)
 	}
-	if len(addrs) > 1 && cfg.MasterName == "" && cfg.DB != 0 {
-		return nil, fmt.Errorf("redis database (%d) must be 0 with several addresses: a Cluster has no other", cfg.DB)
+	if len(addrs) > 1 && c.masterName == "" && c.DB != 0 {
+		return nil, fmt.Errorf("redis database (%d) must be 0 with several addresses: a Cluster has no other", c.DB)
 	}
-	tlsConfig, err := tlsConfig(cfg)
+	tlsConfig, err := c.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
 	client := redis.NewUniversalClient(&redis.UniversalOptions{
-		CredentialsProviderContext: cfg.Credentials,
+		CredentialsProviderContext: c.credentials,
 
 		Addrs:                 addrs,
-		MasterName:            cfg.MasterName,
-		Username:              cfg.Username,
-		Password:              cfg.AuthValue,
-		DB:                    cfg.DB,
+		MasterName:            c.masterName,
+		Username:              c.Username,
+		Password:              c.AuthValue,
+		DB:                    c.DB,
 		TLSConfig:             tlsConfig,
 		DialTimeout:           dialTimeout,
 		ReadTimeout:           callTimeout,
@@ -142,21 +152,21 @@ func splitAddrs(addr string) ([]string, error) {
 	return addrs, nil
 }
 
-func tlsConfig(cfg RedisStoreConfig) (*tls.Config, error) {
-	if !cfg.TLSEnabled && cfg.CAFile == "" {
+func (c connection) tlsConfig() (*tls.Config, error) {
+	if !c.TLSEnabled && c.caFile == "" {
 		return nil, nil
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
-	if cfg.CAFile == "" {
+	if c.caFile == "" {
 		return out, nil
 	}
-	pem, err := os.ReadFile(cfg.CAFile)
+	pem, err := os.ReadFile(c.caFile)
 	if err != nil {
 		return nil, fmt.Errorf("read redis CA file: %w", err)
 	}
 	out.RootCAs = x509.NewCertPool()
 	if !out.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("redis CA file %s has no PEM certificate", cfg.CAFile)
+		return nil, fmt.Errorf("redis CA file %s has no PEM certificate", c.caFile)
 	}
 	return out, nil
 }

@@ -36,23 +36,23 @@ func TestStoreConfigurationIsChecked(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		cfg  queue.RedisStoreConfig
+		env  queue.RedisEnv
 		want string // part of the error; empty: accepted
 	}{
-		{"an empty address is an error", queue.RedisStoreConfig{}, "empty"},
-		{"only commas are an empty address", queue.RedisStoreConfig{Addr: " , "}, "empty"},
-		{"a URL is not an address, and is not repeated", queue.RedisStoreConfig{Addr: "redis://u:hunter2@h:6379"}, "host:port"},
-		{"glob characters in the prefix", queue.RedisStoreConfig{Addr: "h:1", KeyPrefix: "a*"}, "'*'"},
-		{"a prefix of colons only", queue.RedisStoreConfig{Addr: "h:1", KeyPrefix: "::"}, "empty"},
-		{"a negative database", queue.RedisStoreConfig{Addr: "h:1", DB: -1}, "-1"},
-		{"a database other than 0 on a cluster", queue.RedisStoreConfig{Addr: "h:1,h:2", DB: 3}, "Cluster"},
-		{"a database other than 0 behind Sentinels", queue.RedisStoreConfig{Addr: "h:1,h:2", DB: 3, MasterName: "m"}, ""},
-		{"a CA file that is not there", queue.RedisStoreConfig{Addr: "h:1", CAFile: "/nowhere/ca.crt"}, "CA file"},
-		{"a CA file without a certificate", queue.RedisStoreConfig{Addr: "h:1", CAFile: notPEM}, "PEM"},
-		{"one address", queue.RedisStoreConfig{Addr: "h:1"}, ""},
+		{"an empty address is an error", queue.RedisEnv{}, "empty"},
+		{"only commas are an empty address", queue.RedisEnv{Addr: " , "}, "empty"},
+		{"a URL is not an address, and is not repeated", queue.RedisEnv{Addr: "redis://u:hunter2@h:6379"}, "host:port"},
+		{"glob characters in the prefix", queue.RedisEnv{Addr: "h:1", KeyPrefix: "a*"}, "'*'"},
+		{"a prefix of colons only", queue.RedisEnv{Addr: "h:1", KeyPrefix: "::"}, "empty"},
+		{"a negative database", queue.RedisEnv{Addr: "h:1", DB: -1}, "-1"},
+		{"a database other than 0 on a cluster", queue.RedisEnv{Addr: "h:1,h:2", DB: 3}, "Cluster"},
+		{"a database other than 0 behind Sentinels", queue.RedisEnv{Addr: "h:1,h:2", DB: 3, MasterName: "m"}, ""},
+		{"a CA file that is not there", queue.RedisEnv{Addr: "h:1", CAFile: "/nowhere/ca.crt"}, "CA file"},
+		{"a CA file without a certificate", queue.RedisEnv{Addr: "h:1", CAFile: notPEM}, "PEM"},
+		{"one address", queue.RedisEnv{Addr: "h:1"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store, err := queue.NewRedisStore(c.cfg)
+			store, err := c.env.OpenStore()
 			switch {
 			case c.want == "" && err != nil:
 				t.Fatalf("got %v, want no error", err)
@@ -90,7 +90,7 @@ func TestKeyPrefix(t *testing.T) {
 
 func TestStoreBehindSentinels(t *testing.T) {
 	server := valkeytest.Sentinel(t)
-	store, err := queue.NewRedisStore(queue.RedisStoreConfig{Addr: server.Addr, MasterName: valkeytest.MasterName, KeyPrefix: server.Prefix})
+	store, err := queue.RedisEnv{Addr: server.Addr, MasterName: valkeytest.MasterName, KeyPrefix: server.Prefix}.OpenStore()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,16 +109,16 @@ func TestStoreOverTLS(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
-		cfg  queue.RedisStoreConfig
+		env  queue.RedisEnv
 		want bool
 	}{
-		{"with its authority", queue.RedisStoreConfig{CAFile: caFile}, true},
-		{"with the system's authorities", queue.RedisStoreConfig{TLSEnabled: true}, false},
-		{"without TLS", queue.RedisStoreConfig{}, false},
+		{"with its authority", queue.RedisEnv{CAFile: caFile}, true},
+		{"with the system's authorities", queue.RedisEnv{TLS: true}, false},
+		{"without TLS", queue.RedisEnv{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.cfg.Addr, c.cfg.KeyPrefix = server.Addr, server.Prefix
-			store, err := queue.NewRedisStore(c.cfg)
+			c.env.Addr, c.env.KeyPrefix = server.Addr, server.Prefix
+			store, err := c.env.OpenStore()
 			if err != nil {
 				t.Fatal(err)
 			}
