@@ -41,10 +41,10 @@ type Resolution struct {
 	Fact   Fact
 	Result Result
 	// Why tells what an Absent result lacked.
-	Why Why
+	Why Why `json:",omitempty"`
 	// Provisional tells that an audit event which is still on its way could change the answer. It is only
 	// set for a lookup with a Sighting.
-	Provisional bool
+	Provisional bool `json:",omitempty"`
 }
 
 // GroupResource renders a resource the way keys and facts spell it: "configmaps" for the core group,
