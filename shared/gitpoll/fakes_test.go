@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,15 @@ func after(d time.Duration) {
 }
 
 type blockedSecrets struct{}
+
+// slowSecrets takes two seconds for a Secret.
+type slowSecrets struct{ reads atomic.Int32 }
+
+func (s *slowSecrets) SecretData(context.Context, types.NamespacedName) (map[string][]byte, error) {
+	s.reads.Add(1)
+	time.Sleep(2 * time.Second)
+	return map[string][]byte{"username": []byte("alice")}, nil
+}
 
 // upper is a strategy of a user's own: it sees every ref.
 type upper struct{ selection.Strategy }

@@ -30,7 +30,7 @@ type secretMemo struct {
 }
 
 type secretRead struct {
-	once sync.Once
+	done chan struct{} // closed when data and err are there
 	data map[string][]byte
 	err  error
 }
@@ -45,21 +45,22 @@ func (m *secretMemo) get(ctx context.Context, name types.NamespacedName) (map[st
 		if m.read == nil {
 			m.read = map[types.NamespacedName]*secretRead{}
 		}
-		r = &secretRead{}
+		r = &secretRead{done: make(chan struct{})}
 		m.read[name] = r
 	}
 	m.mu.Unlock()
-	r.once.Do(func() {
-		data, err := m.reader.SecretData(ctx, name)
-		if err != nil {
-			r.err = &credentialError{fmt.Errorf("getting secret %s: %w", name, err)}
-			// A read that failed because the sweep was stopped is no failure of the API server.
-			if ctx.Err() == nil && m.failures != nil {
-				m.failures.Inc()
-			}
-			return
-		}
-		r.data = data
-	})
-	return r.data, r.err
+	if ok {
+		<-r.done
+		return r.data, r.err
+	}
+	defer close(r.done)
+	if r.data, r.err = m.reader.SecretData(ctx, name); r.err == nil {
+		return r.data, nil
+	}
+	r.data, r.err = nil, &credentialError{fmt.Errorf("getting secret %s: %w", name, r.err)}
+	// A read that failed because the sweep was stopped is no failure of the API server.
+	if ctx.Err() == nil && m.failures != nil {
+		m.failures.Inc()
+	}
+	return nil, r.err
 }

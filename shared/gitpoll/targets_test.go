@@ -117,6 +117,35 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
+func TestASlowSecretIsReadOnceForAllThatWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secrets, r := &slowSecrets{}, &remote{}
+		p := gitpoll.NewPoller(secrets, r, nil, nil, nil, nil)
+		p.Configure(time.Second, 4)
+		ref := name("slow")
+		var targets []gitpoll.Target
+		for _, host := range []string{"g", "h"} {
+			for _, repo := range []string{"a", "b"} {
+				tg := target(host+repo, "https://"+host+"/"+repo)
+				tg.SecretRef = &ref
+				targets = append(targets, tg)
+				r.set(tg.URL, main, shaA, nil)
+			}
+		}
+		p.SetTargets(targets)
+		defer start(t, p)()
+		after(3500 * time.Millisecond)
+		if n := secrets.reads.Load(); n != 1 {
+			t.Errorf("%d reads for 4 targets, want 1", n)
+		}
+		for _, tg := range targets {
+			if o, _ := p.Observation(tg.Source); o.SHA != shaA || !o.ObservedAt.Equal(time.Now().Add(-500*time.Millisecond)) {
+				t.Errorf("%s: %+v, want a look when the Secret was there", tg.Source, o)
+			}
+		}
+	})
+}
+
 func TestASecretRefWithoutAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &remote{}
