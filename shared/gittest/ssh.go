@@ -32,6 +32,8 @@ type SSHOptions struct {
 	HostKeys []string
 	// OldGit refuses the variable that asks for protocol v2.
 	OldGit bool
+	// Terse answers no request but that for the command.
+	Terse bool
 	// Passphrase encrypts the client's identity.
 	Passphrase string
 }
@@ -44,7 +46,7 @@ type SSHServer struct {
 
 	t        testing.TB
 	root     string
-	oldGit   bool
+	options  SSHOptions
 	config   *ssh.ServerConfig
 	listener net.Listener
 	running  sync.WaitGroup
@@ -57,7 +59,7 @@ type SSHServer struct {
 // SSH opens the server's repositories over SSH until the test ends.
 func (s *Server) SSH(options SSHOptions) *SSHServer {
 	s.t.Helper()
-	d := &SSHServer{t: s.t, root: s.Root, oldGit: options.OldGit, HostKeys: map[string]ssh.PublicKey{}}
+	d := &SSHServer{t: s.t, root: s.Root, options: options, HostKeys: map[string]ssh.PublicKey{}}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		s.t.Fatal(err)
@@ -213,11 +215,13 @@ func (d *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 		switch request.Type {
 		case "env":
 			var variable struct{ Name, Value string }
-			known := ssh.Unmarshal(request.Payload, &variable) == nil && variable.Name == "GIT_PROTOCOL" && !d.oldGit
+			known := ssh.Unmarshal(request.Payload, &variable) == nil && variable.Name == "GIT_PROTOCOL" && !d.options.OldGit
 			if known {
 				protocol = variable.Value
 			}
-			_ = request.Reply(known, nil)
+			if !d.options.Terse {
+				_ = request.Reply(known, nil)
+			}
 		case "exec":
 			var command struct{ Line string }
 			_ = ssh.Unmarshal(request.Payload, &command)

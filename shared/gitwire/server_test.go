@@ -166,6 +166,20 @@ func TestSSH(t *testing.T) {
 	}
 }
 
+func TestAnSSHServerNeedNotAnswerWhatComesBeforeTheCommand(t *testing.T) {
+	server := gittest.NewServer(t)
+	commit := server.Repository("r.git").Commit("main", "first", map[string]string{"f": "x"})
+	door := server.SSH(gittest.SSHOptions{Terse: true})
+	url := door.URL("r.git")
+	cred := credentials(t, url, map[string][]byte{"identity": door.Identity, "known_hosts": door.KnownHosts()})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	refs, _, err := newPool(t).ListRefs(ctx, endpoint(t, url), cred, []string{"refs/heads/main"}, gitwire.Knowledge{})
+	if err != nil || refs["refs/heads/main"] != commit {
+		t.Errorf("refs %v, error %v", refs, err)
+	}
+}
+
 func TestSSHListingsShareOneConnection(t *testing.T) {
 	server := gittest.NewServer(t)
 	commit := server.Repository("r.git").Commit("main", "first", map[string]string{"f": "x"})

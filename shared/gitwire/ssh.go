@@ -93,8 +93,13 @@ func (s *sshSession) open(ep *giturl.Endpoint, req Request) (err error) {
 		return err
 	}
 	if req.Version2 {
-		// A server that refuses the variable answers an older version, which is noticed.
-		_ = s.session.Setenv("GIT_PROTOCOL", "version=2")
+		// No answer is asked for, which saves a round trip: a server that refuses the variable answers an older
+		// version, which is noticed.
+		variable := ssh.Marshal(struct{ Name, Value string }{"GIT_PROTOCOL", "version=2"})
+		if _, err = s.session.SendRequest("env", false, variable); err != nil {
+			_ = s.session.Close()
+			return err
+		}
 	}
 	s.session.Stderr = s.stderr
 	var output io.Reader
