@@ -155,14 +155,27 @@ func (c *collector) take(ctx context.Context, signal kube.Signal) error {
 
 // expired begins a replay.
 func (c *collector) expired(ctx context.Context, s *shard, why error) error {
-	c.drain.log.Warn("the API server cannot go on from the cursor: reading back what was seen, then replaying",
-		"target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "cursor", s.cursor, "error", why)
 	if errors.Is(why, kube.ErrAhead) {
-		s.since = ""
-		c.start(s, "")
-		return nil
+		return c.setBack(ctx, s, why)
 	}
+	c.warn(s, "the API server cannot go on from the cursor: reading back what was seen, then replaying", why)
 	return c.replay(ctx, s)
+}
+
+// setBack begins anew in a cluster that is older than what its shard was seen at: versions count from there again, so that
+// the cursor and the notes say nothing.
+func (c *collector) setBack(ctx context.Context, s *shard, why error) error {
+	c.warn(s, "the cluster was set back: replaying", why)
+	if err := c.drain.store.ForgetShard(ctx, s.key); err != nil {
+		return err
+	}
+	s.cursor, s.since = "", ""
+	c.start(s, "")
+	return nil
+}
+
+func (c *collector) warn(s *shard, message string, why error) {
+	c.drain.log.Warn(message, "target", s.target.spec.Name, "resource", s.key.GVR.GroupResource().String(), "cursor", s.cursor, "error", why)
 }
 
 // replay begins with what notes say was seen after the cursor and not passed: a new replay knows what there is, not who
@@ -179,6 +192,16 @@ func (c *collector) replay(ctx context.Context, s *shard) error {
 		return err
 	}
 	s.since = ""
+	if len(sights) > 0 {
+		err := c.drain.cluster.NewSession(s.kube, "", s).Reach(ctx, sights[len(sights)-1].RV)
+		switch {
+		case errors.Is(err, kube.ErrAhead):
+			return c.setBack(ctx, s, err)
+		case err != nil:
+			c.drain.fail(s, err)
+			return nil
+		}
+	}
 	if n := slices.IndexFunc(sights, func(sight queue.Sight) bool { return sight.Type == queue.SightReplay }); n >= 0 {
 		s.since, sights = sights[n].RV, sights[:n]
 	}

@@ -83,6 +83,35 @@ func TestACursorFromTheFutureReplays(t *testing.T) {
 	}
 }
 
+// The cursor may be older than the backup and the notes newer: then they are of versions that the cluster uses again.
+func TestNotesFromTheFutureAreNotReadBack(t *testing.T) {
+	w := tale(t, "prune: Always", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+	})
+	shard := queue.Shard{TargetUID: w.targetUID("prod"), GVR: w.session.Watches[0].GroupVersionResource}
+	old := w.session.Watches[0].Initial[0].Object
+	if _, err := w.store.NoteSights(context.Background(), []queue.Sight{
+		{Shard: shard, RV: "99998", UID: string(old.GetUID()), Namespace: "shop", Name: "old-0", Type: "MODIFIED", SeenAt: time.Now()},
+		{Shard: shard, RV: "99999", UID: string(old.GetUID()), Namespace: "shop", Name: "old-0", Type: "DELETED", SeenAt: time.Now()},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.at(2)
+	w.api.Restart()
+	w.facts()
+	w.tick()
+	time.Sleep(600 * time.Millisecond)
+	w.tick()
+	w.wantHistory(first, "Tidemark: create a")
+	if sights, err := w.store.Sights(context.Background(), shard, ""); err != nil || len(sights) != 0 {
+		t.Errorf("notes that are left: %+v %v", sights, err)
+	}
+	if !strings.Contains(w.logs.String(), "the cluster was set back") {
+		t.Error("nothing is said")
+	}
+}
+
 func (w *world) targetUID(name string) string {
 	w.t.Helper()
 	targets, err := w.function().targets(context.Background())

@@ -148,6 +148,12 @@ func (s *Session) run(ctx context.Context, out chan<- Signal) error {
 	}
 }
 
+// Reach returns ErrAhead when the API server has not come to a version that it once told.
+func (s *Session) Reach(ctx context.Context, rv string) error {
+	_, err := s.reach(ctx, rv)
+	return err
+}
+
 // reach checks a version against the newest one, which it returns.
 func (s *Session) reach(ctx context.Context, rv string) (head string, err error) {
 	if head, err = s.head(ctx); err != nil {

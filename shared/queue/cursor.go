@@ -175,8 +175,8 @@ func (s *RedisStore) Pass(ctx context.Context, moves []CursorMove) ([]bool, erro
 	return moved, nil
 }
 
-// ForgetShard drops the cursor and all notes of a shard that left its target, so that it replays when it
-// comes back.
+// ForgetShard drops the cursor and all notes of a shard that left its target, or whose cluster was set back, so that it
+// replays.
 func (s *RedisStore) ForgetShard(ctx context.Context, sh Shard) error {
 	pipe := s.client.Pipeline()
 	pipe.Del(ctx, s.watchCursorKey(sh))

@@ -95,18 +95,21 @@ func TestNotesKeepTheFirstSightAndGoWithTheCursor(t *testing.T) {
 				t.Errorf("note %d: %+v", i, sight)
 			}
 		}
-		// A replay that set the cursor back ends everything that was noted before.
-		if _, err := store.Pass(ctx, []queue.CursorMove{{Shard: cm, From: "11", To: "5", Replayed: true}}); err != nil {
+		// A replay ends what was noted before it; who forgets a shard forgets all of it.
+		if _, err := store.Pass(ctx, []queue.CursorMove{{Shard: cm, From: "11", To: "38", Replayed: true}}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err = store.Sights(ctx, cm, ""); err != nil || len(got) != 0 {
-			t.Errorf("after a replay: got %+v %v, want none", got, err)
+		if got, err = store.Sights(ctx, cm, ""); err != nil || len(got) != 2 || got[0].RV != "39" {
+			t.Errorf("after a replay: got %+v %v, want those of 39", got, err)
 		}
 		if err := store.ForgetShard(ctx, cm); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := store.LookupWatchCursor(ctx, "t", configmaps, "shop"); ok {
 			t.Error("a forgotten shard still has a cursor")
+		}
+		if got, err = store.Sights(ctx, cm, ""); err != nil || len(got) != 0 {
+			t.Errorf("a forgotten shard still has notes: %+v %v", got, err)
 		}
 	})
 }

@@ -160,25 +160,20 @@ func (s *RedisStore) Sights(ctx context.Context, sh Shard, after string) ([]Sigh
 // passShard drops the notes that the cursor has passed and remembers the objects' last versions.
 //
 // KEYS[1] waiting, KEYS[2] objects
-// ARGV[1] the cursor, ARGV[2] "watch", "replay", or "back" for a replay that set the cursor back, ARGV[3] TTL in seconds,
+// ARGV[1] the cursor, ARGV[2] "watch" or "replay", ARGV[3] TTL in seconds,
 // then for each object: uid, rv, "<blob> <trace>" or "" to forget it
 // returns the number of notes that remain
 //
-// A replay knows every object. One that set the cursor back is of another time than every note: its versions are used
-// again. An older version never replaces a newer.
+// A replay knows every object. An older version never replaces a newer.
 var passShard = redis.NewScript(`
 local function less(a, b)
   a = string.gsub(a, '^0+', ''); b = string.gsub(b, '^0+', '')
   if #a ~= #b then return #a < #b end
   return a < b
 end
-if ARGV[2] ~= 'watch' then redis.call('DEL', KEYS[2]) end
-if ARGV[2] == 'back' then
-  redis.call('DEL', KEYS[1])
-else
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if not less(ARGV[1], string.match(field, '^[^:]*')) then redis.call('HDEL', KEYS[1], field) end
-  end
+if ARGV[2] == 'replay' then redis.call('DEL', KEYS[2]) end
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if not less(ARGV[1], string.match(field, '^[^:]*')) then redis.call('HDEL', KEYS[1], field) end
 end
 for i = 4, #ARGV, 3 do
   local cur = redis.call('HGET', KEYS[2], ARGV[i])
@@ -194,9 +189,6 @@ func (s *RedisStore) passShard(ctx context.Context, pipe redis.Pipeliner, m Curs
 	how := "watch"
 	if m.Replayed {
 		how = "replay"
-		if order, err := resourceversion.CompareResourceVersion(m.From, m.To); err == nil && order > 0 {
-			how = "back"
-		}
 	}
 	args := make([]any, 0, 3+3*len(m.Objects))
 	args = append(args, m.To, how, int(NotesTTL.Seconds()))
