@@ -83,6 +83,32 @@ func TestOldServersAreDiscoveredOnce(t *testing.T) {
 	}
 }
 
+func TestAServerThatStumblesOverTheRequestIsAskedInTheOldWay(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		known    gitwire.Protocol
+		get      answer
+		requests []string
+		status   int // 0: the refs are listed
+	}{
+		{"it knows the old way", gitwire.ProtocolUnknown, answer{Status: 200, body: sample(t, "01-v2-refused-fallback", "v0.bin")}, []string{postRefs, getRefs}, 0},
+		{"it is down", gitwire.ProtocolUnknown, answer{Status: 500}, []string{postRefs, getRefs}, 500},
+		{"it did not stumble before", gitwire.ProtocolV2, answer{Status: 500}, []string{postRefs}, 500},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := serve(t, map[string]answer{postRefs: {Status: 500}, getRefs: c.get})
+			refs, _, err := newPool(t).ListRefs(t.Context(), endpoint(t, server.URL+repo), nil, nil, gitwire.Knowledge{Protocol: c.known})
+			var status *gitwire.StatusError
+			if errors.As(err, &status) != (c.status != 0) || c.status != 0 && status.Code != c.status || c.status == 0 && len(refs) == 0 {
+				t.Errorf("refs %v, error %v, want status %d", refs, err, c.status)
+			}
+			if got := server.requests(); !slices.Equal(got, c.requests) {
+				t.Errorf("asked %q, want %q", got, c.requests)
+			}
+		})
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	const name = "04-redirects-and-credentials"
 	var c struct {

@@ -114,6 +114,8 @@ func worthDiscovery(err error, known Knowledge) bool {
 		case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
 			http.StatusGone, http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 			return true
+		case http.StatusInternalServerError:
+			return known.Protocol == ProtocolUnknown // some servers stumble over a request that they do not know
 		}
 		return false
 	case errors.As(err, &remote):
