@@ -67,24 +67,42 @@ func (a *allinone) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.Ser
 
 // tick calls a function again and again until the process is asked to end.
 func (a *allinone) tick(ctx context.Context, end <-chan struct{}, f Function) {
-	for {
+	for failures := 0; ; {
 		select {
 		case <-end:
 			return
 		default:
 		}
+		began := time.Now()
 		status, body := call(ctx, f.Handler, http.MethodPost, "/"+f.Name, nil)
+		answer := string(bytes.TrimSpace(body))
 		if status >= 300 {
-			a.tel.Log.Warn("tick failed", "ticked", f.Name, "status", status, "answer", string(body))
+			failures++
+			a.tel.Log.Warn("tick failed", "ticked", f.Name, "status", status, "answer", answer)
 		} else {
-			a.tel.Log.Debug("tick", "ticked", f.Name, "answer", string(body))
+			failures = 0
+			a.tel.Log.Debug("tick", "ticked", f.Name, "answer", answer)
 		}
 		select {
 		case <-end:
 			return
-		case <-time.After(f.Every):
+		case <-time.After(rest(f.Every, failures, time.Since(began))):
 		}
 	}
+}
+
+// patience is the longest time between the beginnings of two ticks because of failures. It is far below what an API
+// server remembers of changes.
+const patience = 30 * time.Second
+
+// rest is the pause after a tick. After failures ticks begin twice as far apart each time: a git server that refuses
+// the credentials is not asked every second, or it may lock the account. What a long tick took counts as waited, so
+// that one branch's failure does not hold up the others.
+func rest(every time.Duration, failures int, took time.Duration) time.Duration {
+	if failures == 0 || every >= patience {
+		return every
+	}
+	return max(every, min(every<<min(failures, 30), patience)-took)
 }
 
 // call serves one request without a network. The answer is cut at 1 MiB.

@@ -138,3 +138,42 @@ func TestStopGivesUpWaitingInTime(t *testing.T) {
 	}
 	close(stuck)
 }
+
+func TestFailedTicksComeLessAndLessOften(t *testing.T) {
+	for _, c := range []struct {
+		every       time.Duration
+		failures    int
+		took, pause time.Duration
+	}{
+		{time.Second, 0, 0, time.Second},
+		{time.Second, 1, 0, 2 * time.Second},
+		{time.Second, 3, time.Second, 7 * time.Second},
+		{time.Second, 5, 0, 30 * time.Second},
+		{time.Second, 1 << 20, 0, 30 * time.Second},
+		{time.Second, 9, 55 * time.Second, time.Second}, // it listened: the others' changes go on
+		{time.Minute, 9, 0, time.Minute},
+	} {
+		if got := rest(c.every, c.failures, c.took); got != c.pause {
+			t.Errorf("after %d failures, every %s, a tick of %s: pause %s, want %s", c.failures, c.every, c.took, got, c.pause)
+		}
+	}
+}
+
+func TestAFailingTickIsNotRepeatedAtOnce(t *testing.T) {
+	var ticks atomic.Int32
+	again := make(chan struct{})
+	tick := func(w http.ResponseWriter, _ *http.Request) {
+		switch ticks.Add(1) {
+		case 4: // failures before it: 20, 40 and 80 ms of rest
+			close(again)
+		case 1, 2, 3:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}
+	began := time.Now()
+	serve(t, []Function{{Name: "one", Handler: fake("one", tick, telemetry.Options{}), Every: 10 * time.Millisecond}}, nil)
+	<-again
+	if took := time.Since(began); took < 130*time.Millisecond { // a bound that no slow machine breaks
+		t.Errorf("three failing ticks and a fourth took %s", took)
+	}
+}
