@@ -40,7 +40,8 @@ type world struct {
 	store   *queue.RedisStore
 	targets string
 	logs    *bytes.Buffer
-	posted  int // audit posts that were delivered
+	posted  int              // audit posts that were delivered
+	now     func() time.Time // of the functions; nil is the real time
 }
 
 func newWorld(t *testing.T, session *recorded.Session, redis valkeytest.Server) *world {
@@ -88,6 +89,9 @@ func (w *world) function(change ...func(*Config)) *Function {
 	f, err := New(cfg, Deps{Store: w.store, Cluster: cluster, Telemetry: telemetry.WriteTo(w.logs, "watchcommit")})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.now != nil {
+		f.now = w.now
 	}
 	return f
 }
