@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,6 +104,25 @@ func (w *world) start(c *child, environment ...string) {
 	c.cmd = cmd
 }
 
+// awaitReplays waits until each shard's first replay has been made, wherever that has come to.
+func (w *world) awaitReplays() {
+	w.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for _, watch := range w.session.Watches {
+		shard := queue.Shard{TargetUID: w.targetUID("prod"), GVR: watch.GroupVersionResource}
+		for {
+			sights, err := w.store.Sights(context.Background(), shard, "")
+			if err == nil && slices.ContainsFunc(sights, func(s queue.Sight) bool { return s.Type == queue.SightReplay }) {
+				break
+			}
+			if time.Now().After(deadline) {
+				w.t.Fatalf("no replay of %s: %v %v", watch.Resource, sights, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
 // kill ends the copy as the kernel would: at once.
 func (c *child) kill() {
 	c.mu.Lock()
@@ -134,21 +154,26 @@ func TestKilledAnywhereNothingIsLostOrTwice(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, scenarioOf(uint64(c.copies), 300, 150*time.Millisecond, 700*time.Millisecond), valkeytest.Real(t))
 			w.target(strings.NewReplacer("clusters/prod", "p", "attributionGrace: 2s", "attributionGrace: 5s").Replace(storyTarget))
-			w.tick() // the first replay
-			w.clock.Run(1)
 			random := rand.New(rand.NewPCG(uint64(c.copies), 7))
 			children := make([]child, c.copies)
+			w.git.Inject(gittest.Pushes, 1000, gittest.LoseRequest)
 			for i := range children {
 				w.start(&children[i], childVariable+"="+c.manners)
 				defer children[i].kill()
 			}
+			w.awaitReplays() // they are not in git yet, and the copies are killed from now on
+			w.clock.Run(1)
 			var kills int
 			var atPush atomic.Int32
 			for kills < 50 || w.clock.Now() < w.session.End() { // a busy machine gets to fewer in the session's time
 				victim := &children[random.IntN(c.copies)]
 				kill := func() { atPush.Add(1); victim.kill() }
-				w.git.ClearFaults()
-				switch random.IntN(4) {
+				what := -1 // nothing lands until each copy was killed a few times: the first replay is made by one and pushed by another
+				if kills >= 3*c.copies {
+					w.git.ClearFaults()
+					what = random.IntN(4)
+				}
+				switch what {
 				case 0: // as the push arrives
 					w.git.Inject(gittest.Pushes, 1, gittest.Before(kill))
 				case 2: // before the push arrives

@@ -50,6 +50,12 @@ func TestSessions(t *testing.T) {
 		}
 		cursor = got.rv
 	})
+	t.Run("a replay is repeated as it was", func(t *testing.T) {
+		got := repeat(t, client, shard, first.rv)
+		if got.kinds() != "start initial initial end change change caught-up" || got.changes() != "one=1 two=1 one=2 two=2" {
+			t.Errorf("got %s: %s", got.kinds(), got.changes())
+		}
+	})
 	t.Run("a delete is delivered with the object as it was", func(t *testing.T) {
 		if err := maps.Delete(context.Background(), "two", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -77,6 +83,9 @@ func TestSessions(t *testing.T) {
 		if err != nil || gone != nil {
 			t.Errorf("read back %v, %v of an object that was not there", gone, err)
 		}
+		if again := repeat(t, client, shard, noted); again.kinds() != "start initial end expired" || again.changes() != "one=3" {
+			t.Errorf("a replay of before the restart: %s: %s", again.kinds(), again.changes())
+		}
 		replay := follow(t, client, shard, "", "")
 		if replay.changes() != "one=4" {
 			t.Errorf("the replay has %s, want one=4", replay.changes())
@@ -89,6 +98,9 @@ func TestSessions(t *testing.T) {
 		c.Compact()
 		if got := follow(t, client, shard, cursor, ""); got.kinds() != "expired" {
 			t.Errorf("got %s, want expired", got.kinds())
+		}
+		if got := repeat(t, client, shard, noted); got.kinds() != "start expired" {
+			t.Errorf("a replay of the past: got %s, want start expired", got.kinds())
 		}
 		_, err := client.NewSession(shard, cursor, nil).ReadBack(context.Background(), "default", "one", noted)
 		if !errors.Is(err, kube.ErrForgotten) {
@@ -104,6 +116,9 @@ func TestSessions(t *testing.T) {
 		c.Restore(backup)
 		if got := follow(t, client, shard, ahead, ""); got.kinds() != "expired" {
 			t.Errorf("got %s, want expired", got.kinds())
+		}
+		if got := repeat(t, client, shard, ahead); got.kinds() != "expired" {
+			t.Errorf("a replay of before the restore: got %s, want expired", got.kinds())
 		}
 		if got := follow(t, client, shard, "", ""); got.changes() != "one=6" {
 			t.Errorf("the replay has %s, want one=6", got.changes())
@@ -160,10 +175,24 @@ type seen struct {
 
 func follow(t *testing.T, client *kube.Client, shard kube.Shard, from, until string) seen {
 	t.Helper()
+	return run(t, client.NewSession(shard, from, nil), until)
+}
+
+// repeat follows a shard from a replay of the past.
+func repeat(t *testing.T, client *kube.Client, shard kube.Shard, since string) seen {
+	t.Helper()
+	session := client.NewSession(shard, "", nil)
+	session.Since = since
+	return run(t, session, "")
+}
+
+func run(t *testing.T, session *kube.Session, until string) seen {
+	t.Helper()
+	from := session.From
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	out := make(chan kube.Signal)
-	go client.NewSession(shard, from, nil).Run(ctx, out)
+	go session.Run(ctx, out)
 	got := seen{rv: from}
 	for {
 		select {
