@@ -16,37 +16,42 @@ import (
 )
 
 // ParseTargets reads GitTarget documents as kubectl would take them. It is strict: an unknown field, another kind,
-// a repeated name or a broken rule is an error that names the document. It sets defaults, and as such targets have
-// no UID of their own, they get one from the cluster (the UID of namespace kube-system) and their name.
-func ParseTargets(r io.Reader, cluster types.UID) ([]GitTarget, error) {
+// a repeated name or a broken rule makes a document an invalid target, whose error names the document, and hides no
+// other document. It sets defaults, and as such targets have no UID of their own, they get one from the cluster (the
+// UID of namespace kube-system) and their name.
+func ParseTargets(r io.Reader, cluster types.UID) ([]GitTarget, []InvalidTarget, error) {
 	docs := kyaml.NewYAMLReader(bufio.NewReader(r))
 	names := map[string]int{}
-	var out []GitTarget
+	var good []GitTarget
+	var bad []InvalidTarget
 	for n := 1; ; n++ {
 		doc, err := docs.Read()
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return good, bad, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read document %d: %w", n, err)
+			return nil, nil, fmt.Errorf("read document %d: %w", n, err)
 		}
 		t, err := parseTarget(doc)
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
+		switch {
+		case err == nil && t == nil:
+		case err == nil && names[t.Name] != 0:
+			bad = append(bad, InvalidTarget{Target: *t, Err: fmt.Errorf("document %d: GitTarget %s is already document %d", n, t.Name, names[t.Name])})
+		case err == nil:
+			names[t.Name] = n
+			t.UID = cluster + "-" + types.UID(t.Name)
+			good = append(good, *t)
+		default:
+			invalid := InvalidTarget{Err: fmt.Errorf("document %d: %w", n, err)}
+			if t != nil {
+				invalid.Target.Name = t.Name
+			}
+			bad = append(bad, invalid)
 		}
-		if t == nil {
-			continue
-		}
-		if before, seen := names[t.Name]; seen {
-			return nil, fmt.Errorf("document %d: GitTarget %s is already document %d", n, t.Name, before)
-		}
-		names[t.Name] = n
-		t.UID = cluster + "-" + types.UID(t.Name)
-		out = append(out, *t)
 	}
 }
 
-// parseTarget returns nil for a document that holds nothing but comments.
+// parseTarget returns nil for a document that holds nothing but comments. With an error the target has its name at most.
 func parseTarget(doc []byte) (*GitTarget, error) {
 	raw, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
@@ -63,17 +68,17 @@ func parseTarget(doc []byte) (*GitTarget, error) {
 		return nil, errors.New("is not an object")
 	}
 	if head.APIVersion != Group+"/"+Version || head.Kind != "GitTarget" {
-		return nil, fmt.Errorf("is %s %s, want %s/%s GitTarget", head.APIVersion, head.Kind, Group, Version)
+		return nil, fmt.Errorf("is apiVersion %q, kind %q, want %s/%s GitTarget", head.APIVersion, head.Kind, Group, Version)
 	}
 	var t GitTarget
 	// Field names are case-sensitive here, as they are at the API server.
 	strict, err := kjson.UnmarshalStrict(raw, &t)
 	if err := errors.Join(append(strict, err)...); err != nil {
-		return nil, err
+		return &t, err
 	}
 	t.SetDefaults()
 	if err := t.Validate(); err != nil {
-		return nil, fmt.Errorf("GitTarget %s: %w", t.Name, err)
+		return &t, fmt.Errorf("GitTarget %s: %w", t.Name, err)
 	}
 	return &t, nil
 }
@@ -85,18 +90,23 @@ type FileTargets struct {
 	Cluster types.UID
 }
 
-// Targets returns what the file holds now. One broken document is an error of the whole file.
+// Targets returns what the file holds now. A file without one good document, where there are documents, is an error.
 func (f FileTargets) Targets(context.Context) ([]GitTarget, []InvalidTarget, error) {
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open targets file: %w", err)
 	}
 	defer file.Close()
-	targets, err := ParseTargets(file, f.Cluster)
+	good, bad, err := ParseTargets(file, f.Cluster)
+	if err == nil && len(good) == 0 {
+		for _, b := range bad {
+			err = errors.Join(err, b.Err)
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("targets file %s: %w", f.Path, err)
 	}
-	return targets, nil, nil
+	return good, bad, nil
 }
 
 // InvalidTarget is a GitTarget that cannot be worked on. Its status should say so.

@@ -34,9 +34,9 @@ spec:
 `
 
 func TestParseTargets(t *testing.T) {
-	got, err := ParseTargets(strings.NewReader(twoTargets), "6f1c")
-	if err != nil {
-		t.Fatal(err)
+	got, bad, err := ParseTargets(strings.NewReader(twoTargets), "6f1c")
+	if err != nil || len(bad) != 0 {
+		t.Fatal(bad, err)
 	}
 	if len(got) != 2 {
 		t.Fatalf("got %d targets, want 2", len(got))
@@ -63,22 +63,28 @@ func TestParseTargets(t *testing.T) {
 
 func TestParseTargetsRefuses(t *testing.T) {
 	doc := func(change, to string) string { return strings.Replace(twoTargets, change, to, 1) }
-	tests := []struct{ name, in, want string }{
-		{"an unknown field", doc("auditRoute:", "auditroute:"), `document 3: unknown field "spec.auditroute"`},
-		{"a key given twice", doc("  auditRoute: edge\n", "  auditRoute: edge\n  auditRoute: other\n"), "document 3:"},
-		{"another kind", doc("kind: GitTarget", "kind: GitRepository"), "document 2: is tidemark.dev/v1alpha1 GitRepository, want tidemark.dev/v1alpha1 GitTarget"},
-		{"another version", doc("tidemark.dev/v1alpha1", "tidemark.dev/v1"), "document 2: is tidemark.dev/v1 GitTarget"},
-		{"a name given twice", doc("name: audit", "name: prod"), "document 3: GitTarget prod is already document 2"},
-		{"a rule broken", doc("45s", "90s"), "document 2: GitTarget prod: spec.attributionGrace (1m30s)"},
-		{"a duration that is none", doc("45s", "soon"), "document 2:"},
-		{"a list", "- a\n", "document 1: is not an object"},
-		{"no YAML", "a: [\n", "document 1:"},
+	tests := []struct {
+		name, in, want string
+		good           int // documents beside it, which are taken
+	}{
+		{"an unknown field", doc("auditRoute:", "auditroute:"), `document 3: unknown field "spec.auditroute"`, 1},
+		{"a key given twice", doc("  auditRoute: edge\n", "  auditRoute: edge\n  auditRoute: other\n"), "document 3:", 1},
+		{"another kind", doc("kind: GitTarget", "kind: GitRepository"), "document 2: is apiVersion \"tidemark.dev/v1alpha1\", kind \"GitRepository\", want tidemark.dev/v1alpha1 GitTarget", 1},
+		{"another version", doc("tidemark.dev/v1alpha1", "tidemark.dev/v1"), `document 2: is apiVersion "tidemark.dev/v1", kind "GitTarget"`, 1},
+		{"a name given twice", doc("name: audit", "name: prod"), "document 3: GitTarget prod is already document 2", 1},
+		{"a rule broken", doc("45s", "90s"), "document 2: GitTarget prod: spec.attributionGrace (1m30s)", 1},
+		{"a duration that is none", doc("45s", "soon"), "document 2:", 1},
+		{"a list", "- a\n", "document 1: is not an object", 0},
+		{"no YAML", "a: [\n", "document 1:", 0},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := ParseTargets(strings.NewReader(tc.in), "6f1c")
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %d targets and %v, want an error with %q", len(got), err, tc.want)
+			got, bad, err := ParseTargets(strings.NewReader(tc.in), "6f1c")
+			if err != nil || len(bad) != 1 || !strings.Contains(bad[0].Err.Error(), tc.want) {
+				t.Errorf("got %v and %v, want one invalid target with %q", bad, err, tc.want)
+			}
+			if len(got) != tc.good {
+				t.Errorf("%d other documents were taken, want %d", len(got), tc.good)
 			}
 		})
 	}
@@ -98,6 +104,20 @@ func TestFileTargetsSeeAChangedFile(t *testing.T) {
 		got, _, err := source.Targets(context.Background())
 		if err != nil || len(got) != want {
 			t.Errorf("got %d targets and %v, want %d", len(got), err, want)
+		}
+	}
+}
+
+func TestFileTargetsWithoutAGoodDocument(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "targets.yaml")
+	source := FileTargets{Path: file, Cluster: "6f1c"}
+	for text, want := range map[string]string{"": "", "# nothing yet\n": "", "a: [\n": "document 1:", "a: [\n---\n- b\n": "document 2: is not an object"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, bad, err := source.Targets(context.Background())
+		if len(got) != 0 || len(bad) != 0 || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, %v and %v, want an error with %q", text, got, bad, err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package kubetest
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -236,7 +237,10 @@ func testGitTargetRules(t *testing.T, c *Cluster) {
 			doc := "apiVersion: tidemark.dev/v1alpha1\nkind: GitTarget\nmetadata: {name: tried}\nspec:\n  " + strings.ReplaceAll(tc.spec, "\n", "\n  ")
 			u := c.Objects(doc)[0]
 			_, schema := c.Client(Admin).Resource(kube.GitTargets).Create(context.Background(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			_, ours := kube.ParseTargets(strings.NewReader(doc), "uid")
+			_, invalid, ours := kube.ParseTargets(strings.NewReader(doc), "uid")
+			for _, target := range invalid {
+				ours = errors.Join(ours, target.Err)
+			}
 			valid := strings.HasPrefix(tc.name, "valid")
 			for who, err := range map[string]error{"the schema": schema, "our validation": ours} {
 				switch {
