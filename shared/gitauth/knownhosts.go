@@ -51,10 +51,7 @@ type hostKeys struct {
 
 // keys collects the lines for a host: those of [host]:port, and those of the bare host for port 22, as ssh does.
 func (k *KnownHosts) keys(host, port string) hostKeys {
-	name := host
-	if port != "22" {
-		name = "[" + host + "]:" + port
-	}
+	name := knownName(host, port)
 	var found hostKeys
 	for _, line := range k.lines {
 		if !line.covers(name) {
@@ -70,6 +67,14 @@ func (k *KnownHosts) keys(host, port string) hostKeys {
 		}
 	}
 	return found
+}
+
+// knownName is how known_hosts calls a host.
+func knownName(host, port string) string {
+	if port == "22" {
+		return host
+	}
+	return "[" + host + "]:" + port
 }
 
 func (l knownLine) covers(name string) bool {
@@ -91,9 +96,9 @@ func hostMatches(pattern, name string) bool {
 	if strings.HasPrefix(pattern, "|1|") {
 		return hashMatches(pattern, name)
 	}
-	// [host]:22 is written for the bare host by some tools.
-	if bare, ok := strings.CutSuffix(pattern, "]:22"); ok && strings.HasPrefix(bare, "[") {
-		pattern = bare[1:]
+	// Some tools write [host]:22 for the bare host, or host:port without brackets.
+	if host, port, err := net.SplitHostPort(pattern); err == nil {
+		pattern = knownName(host, port)
 	}
 	return wildcard(strings.ToLower(pattern), strings.ToLower(name))
 }
