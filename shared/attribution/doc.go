@@ -25,8 +25,9 @@
 //	created-name       the only create of this name at the object's creation
 //
 // A request fits a stamp when it was under way in the second that the stamp tells, give or take what the API
-// servers' clocks may differ by. Updates that only take fields away and writes of /scale leave no stamp; then
-// every request since the version before is possible.
+// servers' clocks may differ by. The stamp of a change is that of the managedFields entry which changed. Updates that
+// only take fields away, applies of what is so already, writes of /scale, evictions and bindings leave none; then
+// every request since the version before is possible that may leave the entries so.
 //
 // What cannot be told apart from a dry run (a delete at the Metadata level) only counts when nothing else fits,
 // and not when the object shows signs of life after it.

@@ -17,6 +17,7 @@ type Observer struct {
 	family    *Family
 	traces    map[string]Trace
 	newest    map[string]*Sighting
+	lives     map[string]*life // by namespace and name
 	after     time.Time
 	sightings []*Sighting
 }
@@ -24,7 +25,7 @@ type Observer struct {
 // NewObserver returns an observer of a resource, as GroupResource spells it, that has seen nothing yet.
 // Observers of one API server share a Family.
 func NewObserver(groupResource string, family *Family) *Observer {
-	return &Observer{resource: groupResource, family: family, traces: map[string]Trace{}, newest: map[string]*Sighting{}}
+	return &Observer{resource: groupResource, family: family, traces: map[string]Trace{}, newest: map[string]*Sighting{}, lives: map[string]*life{}}
 }
 
 // Know tells what was seen of an object before this observer began, with nothing missed in between.
@@ -41,6 +42,7 @@ func (o *Observer) Forget() {
 func (o *Observer) Initial(object map[string]any) *Sighting {
 	s := Observe(Added, object, nil)
 	o.family.Note(o.resource, &s)
+	o.live(&s)
 	o.traces[s.UID] = s.Trace()
 	if t := s.knownTime(); t.After(o.after) {
 		o.after = t
@@ -70,6 +72,7 @@ func (o *Observer) SeeAfter(previous *Trace, eventType string, object map[string
 	s := Observe(eventType, object, previous)
 	s.Narrowed = o.Narrowed
 	o.family.Note(o.resource, &s)
+	o.live(&s)
 	s.After = o.after
 	at := s.knownTime()
 	if at.After(o.after) {
@@ -93,8 +96,27 @@ func (o *Observer) SeeAfter(previous *Trace, eventType string, object map[string
 	return &s
 }
 
+// life is what a name was one object's. All sightings of that object share it.
+type life struct {
+	uid  string
+	next time.Time // when another object of the name was made; zero while there is none
+}
+
+func (o *Observer) live(s *Sighting) {
+	name := s.Namespace + "/" + s.Name
+	l := o.lives[name]
+	if l == nil || l.uid != s.UID {
+		if l != nil {
+			l.next = s.Created
+		}
+		l = &life{uid: s.UID}
+		o.lives[name] = l
+	}
+	s.life = l
+}
+
 // boundSlack is how long a write may take from its stamp to its version.
-const boundSlack = time.Second
+const boundSlack = 2 * time.Second
 
 // knownTime is a time at which, or before which, this change happened by its own stamps.
 func (s *Sighting) knownTime() time.Time {
@@ -118,7 +140,7 @@ func (s *Sighting) stampedNow() bool {
 	case s.stepsDeletion():
 		return true
 	}
-	return s.stamped()
+	return !s.stamped().IsZero()
 }
 
 // Family knows the owners of the objects that were seen and how those were removed, whatever their resource,

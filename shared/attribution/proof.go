@@ -160,7 +160,7 @@ func proveObject(dst []Proof, e *Event, verb string, p *Proof) []Proof {
 	}
 	if e.succeeded() && byName(e, verb, p) {
 		p.Slots |= SlotName
-		p.Replaces = e.Object.ResourceVersion
+		p.Replaces = precondition(e.Object.ResourceVersion)
 	}
 	if p.Slots == 0 {
 		return dst
@@ -174,7 +174,7 @@ const (
 )
 
 // byName tells whether the event is also filed as a Request under the object's name: it does not show
-// which version it wrote or, for a delete, which object it removed. Namespaces and CRDs are filed always,
+// which version it wrote or, for a delete, which object it removed, or whether it did. Namespaces and CRDs are filed always,
 // as their deletion draws objects along that know them by name only.
 func byName(e *Event, verb string, p *Proof) bool {
 	f := &p.Fact
@@ -184,7 +184,7 @@ func byName(e *Event, verb string, p *Proof) bool {
 	if withoutWrite[e.Object.Subresource] || f.ResourceVersion != "" {
 		return false
 	}
-	return verb != verbDelete || f.UID == ""
+	return verb != verbDelete || f.UID == "" || p.Unverified
 }
 
 const (
@@ -201,9 +201,12 @@ func (e *Event) succeeded() bool {
 
 // replacedKnown tells whether the request named the version that it replaced and was answered with another.
 func replacedKnown(e *Event) bool {
-	replaced := firstOf(e.Request.ResourceVersion, e.Object.ResourceVersion)
+	replaced := precondition(firstOf(e.Request.ResourceVersion, e.Object.ResourceVersion))
 	return replaced != "" && e.Response.ResourceVersion != "" && replaced != e.Response.ResourceVersion
 }
+
+// precondition is the version that a request's body names, as the API server takes it: as a number, of which 0 is none.
+func precondition(version string) string { return strings.TrimLeft(version, "0") }
 
 // identity is objectRef's, its gaps filled from the bodies: for a delete the request speaks before
 // the answer, for everything else the answer first, because only it knows a generated name. A plain

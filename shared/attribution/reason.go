@@ -48,7 +48,7 @@ func Admit(e *Event) Reason {
 		return ReasonFailedRequest
 	case isDryRun(e):
 		return ReasonDryRun
-	case e.Request.ResourceVersion != "" && e.Request.ResourceVersion == e.Response.ResourceVersion:
+	case e.Request.ResourceVersion != "" && precondition(e.Request.ResourceVersion) == e.Response.ResourceVersion:
 		return ReasonUnchanged
 	}
 	return reasonAdmitted

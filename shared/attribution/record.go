@@ -2,6 +2,7 @@ package attribution
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -80,6 +81,18 @@ func (r *Record) Contested(skew time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// writtenMeanwhile tells whether the write of the version that a delete shows overlaps the delete, so that nobody can say
+// which of the two made the version. Requests received at the very same microsecond do not; see Contested.
+func (r *Record) writtenMeanwhile(skew time.Duration) bool {
+	w := r.Write
+	return w != nil && w.Author != r.Author && !w.received().Equal(r.received()) && overlap(r, w, skew)
+}
+
+// shared tells whether somebody else asked for the same.
+func (r *Record) shared() bool {
+	return slices.ContainsFunc(r.Claims, func(c Claim) bool { return c.Author != r.Author })
 }
 
 func parseInstant(s string) (time.Time, bool) {

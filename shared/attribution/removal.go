@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,8 +20,8 @@ func (j *judge) removal() Resolution {
 	if j.Exact != nil && j.Exact.removes() {
 		exact = j.Exact
 	}
-	if exact != nil && (j.seen.Type != Deleted || !strings.HasPrefix(exact.Author, nodePrefix)) {
-		if exact.Contested(j.skew) {
+	if exact != nil && (j.seen.Type == Deleted && !strings.HasPrefix(exact.Author, nodePrefix) || j.steps(exact)) {
+		if exact.Contested(j.skew) || j.seen.Type != Deleted && j.rivalRemoval(exact) || j.seen.Previous == nil && exact.writtenMeanwhile(j.skew) {
 			return nobody(WhyContested)
 		}
 		return j.begun(exact, classify(exact, true))
@@ -42,6 +43,38 @@ func (j *judge) removal() Resolution {
 	return j.asked()
 }
 
+// steps tells whether the delete set the deletionTimestamp in the second that this tells. One that came later repeats
+// the version.
+func (j *judge) steps(r *Record) bool {
+	at := j.seen.asked()
+	return j.seen.Type != Deleted && r.received().Add(-j.skew).Before(at.Add(stampWidth)) && !r.staged().Add(j.skew).Before(at)
+}
+
+// rivalRemoval tells whether somebody else's delete, which shows less than the record's, may have come before it.
+func (j *judge) rivalRemoval(r *Record) bool {
+	at := j.seen.asked()
+	rivals := func(other *Request) bool {
+		switch {
+		case other.Author == r.Author || !other.Received.Add(-j.skew).Before(r.staged()):
+			return false
+		case j.seen.Deletion.IsZero():
+			return !other.Staged.Add(j.skew).Before(r.received())
+		}
+		return other.UID == "" && j.meets(other, at)
+	}
+	for i := range j.Named {
+		if other := &j.Named[i]; other.removes() && j.mine(other) && rivals(other) {
+			return true
+		}
+	}
+	for i := range j.Scoped {
+		if other := &j.Scoped[i]; rivals(other) && j.covers(other) != spared {
+			return true
+		}
+	}
+	return false
+}
+
 // deletedUID judges the deletion that is filed under the object's uid. It does not decide over one that may
 // have been a dry run.
 func (j *judge) deletedUID() (Resolution, bool) {
@@ -53,6 +86,8 @@ func (j *judge) deletedUID() (Resolution, bool) {
 		return nobody(WhyContested), true
 	case strings.HasPrefix(last.Author, nodePrefix) && !j.seen.Deletion.IsZero():
 		return nobody(WhyUninitiated), true
+	case j.seen.stepsDeletion() && !j.seen.Previous.Deletion.IsZero() && last.shared():
+		return nobody(WhySeveral), true // the first one's was the step before, this may be the next one's
 	}
 	if !j.seen.Deletion.IsZero() {
 		at := j.seen.asked()
@@ -61,6 +96,9 @@ func (j *judge) deletedUID() (Resolution, bool) {
 		if late || early {
 			return nobody(WhyMismatch), true
 		}
+	}
+	if last.Deletion == DeletionStarted && j.rivalRemoval(last) {
+		return nobody(WhyContested), true
 	}
 	return j.begun(last, classify(last, false)), true
 }
@@ -88,7 +126,7 @@ func (j *judge) asked() Resolution {
 	tier := TierScope
 	for i := range j.Named {
 		r := &j.Named[i]
-		if r.removes() && j.mine(r) && j.meets(r, at) {
+		if r.removes() && r.UID == "" && j.mine(r) && j.meets(r, at) { // a uid would tell that it was gone at once
 			if tier = TierDeletedName; r.Subresource == subresourceEviction {
 				tier = TierEvicted
 			}
@@ -105,7 +143,25 @@ func (j *judge) asked() Resolution {
 			found.several = true
 		}
 	}
+	if j.typeWent(func(r *Request) bool { return r.Received.Add(-j.skew).Before(at.Add(stampWidth)) }) {
+		if found.latest == nil {
+			return nobody(WhyCRDDeleted)
+		}
+		found.several = true
+	}
 	return j.began(&found, tier)
+}
+
+// typeWent tells whether the type's deletion may have taken the object along: it began before the change, as early
+// tells, and not before the object was made.
+func (j *judge) typeWent(early func(*Request) bool) bool {
+	for i := range j.CRDs {
+		r := &j.CRDs[i]
+		if r.removes() && r.Subresource == "" && early(r) && !r.Staged.Add(j.skew).Before(j.seen.Created) && !j.seen.beforeType(j.GroupResource) {
+			return true
+		}
+	}
+	return false
 }
 
 // gone names the only one whose request can have removed an object that shows no deletionTimestamp. A
@@ -116,25 +172,25 @@ func (j *judge) gone() Resolution {
 		return nobody(WhyNarrowed)
 	}
 	var all []Request
-	if j.Last != nil && j.Last.Unverified && j.Last.removes() {
-		if j.Last.Contested(j.skew) {
-			return nobody(WhyContested)
-		}
-		last := j.Last.request()
-		last.UID = j.seen.UID
-		all = append(all, last)
-	}
 	for i := range j.Named {
-		if r := &j.Named[i]; r.removes() && r.UID == "" && j.mine(r) && j.possible(r) {
+		if r := &j.Named[i]; r.removes() && j.mine(r) && j.possible(r) {
 			all = append(all, *r)
 		}
+	}
+	if last := j.Last; last != nil && last.Unverified && last.removes() && !slices.ContainsFunc(all, func(r Request) bool { return r.UID != "" }) {
+		if last.Contested(j.skew) {
+			return nobody(WhyContested)
+		}
+		r := last.request()
+		r.UID = j.seen.UID
+		all = append(all, r)
 	}
 	if j.incomplete(j.seen.After) {
 		return nobody(WhyCrowded)
 	}
 	alive := j.lastSignOfLife()
 	for i := range all {
-		if all[i].Received.After(alive) {
+		if all[i].Received.After(alive) && j.surelyMine(&all[i]) {
 			alive = all[i].Received
 		}
 	}
@@ -163,13 +219,11 @@ func (j *judge) gone() Resolution {
 		}
 		found.add(r)
 	}
-	for i := range j.CRDs {
-		if r := &j.CRDs[i]; r.removes() && r.Subresource == "" && j.possible(r) && !j.seen.beforeType(j.GroupResource) {
-			if found.latest == nil {
-				return nobody(WhyCRDDeleted)
-			}
-			found.several = true
+	if j.typeWent(func(r *Request) bool { return j.seen.Before.IsZero() || r.Received.Add(-j.skew).Before(j.seen.Before) }) {
+		if found.latest == nil {
+			return nobody(WhyCRDDeleted)
 		}
+		found.several = true
 	}
 	found.several = found.several || uncertain
 	return j.began(&found, tier)
@@ -266,40 +320,48 @@ func (j *judge) ownerDeletion(o *OwnerEvidence, collected time.Time) (Fact, bool
 // namespaceDeletion names who deleted the namespace that the controller then emptied: the first to do so
 // since the namespace was made.
 func (j *judge) namespaceDeletion(emptied time.Time) Resolution {
-	var made time.Time
+	// When the namespace was made that was emptied: after the first for sure, and perhaps only at the second, as clocks
+	// may differ.
+	var sure, made time.Time
 	for i := range j.Namespaces {
-		if r := &j.Namespaces[i]; r.Created && r.Received.After(made) && r.Received.Before(emptied) {
+		r := &j.Namespaces[i]
+		if r.Created && r.Received.Add(j.skew).Before(emptied) && r.Received.After(sure) {
+			sure = r.Received
+		}
+		if r.Created && r.Received.Add(-j.skew).Before(emptied) && r.Received.After(made) {
 			made = r.Received
 		}
 	}
+	var deletes []*Request
 	var first *Request
 	for i := range j.Namespaces {
 		r := &j.Namespaces[i]
-		if r.removes() && r.Subresource == "" && r.Received.After(made) && r.Received.Add(-j.skew).Before(emptied) &&
-			(first == nil || r.Staged.Before(first.Staged)) {
+		if !r.removes() || r.Subresource != "" || !r.Received.Add(j.skew).After(sure) || !r.Received.Add(-j.skew).Before(emptied) {
+			continue
+		}
+		if deletes = append(deletes, r); first == nil || r.Staged.Before(first.Staged) {
 			first = r
 		}
 	}
 	if first == nil {
 		return nobody(WhyUninitiated)
 	}
-	for i := range j.Namespaces {
-		r := &j.Namespaces[i]
-		if !r.removes() || r.Author == first.Author || !r.Received.After(made) || !r.Received.Add(-j.skew).Before(emptied) {
+	for _, r := range deletes {
+		if r.Author == first.Author {
 			continue
 		}
-		if first.Unverified || r.Received.Before(first.Staged.Add(j.skew)) {
+		if first.Unverified || r.Received.Before(first.Staged.Add(j.skew)) || !first.Received.Add(-j.skew).After(made) {
 			return nobody(WhySeveral)
 		}
 	}
 	return Resolution{Fact: first.fact(j.GroupResource, j.seen, TierNamespace), Result: Weak, Provisional: true}
 }
 
-// request is an unverified deletion as one of several requests to choose from.
+// request is the record's request as one of several to choose from.
 func (r *Record) request() Request {
 	return Request{
 		Author: r.Author, DisplayName: r.DisplayName, Email: r.Email, ImpersonatedBy: r.ImpersonatedBy, AuditID: r.AuditID,
-		Verb: r.Verb, Received: r.received(), Staged: r.staged(), Unverified: r.Unverified,
+		Verb: r.Verb, Subresource: r.Subresource, Received: r.received(), Staged: r.staged(), Manager: r.Manager, Unverified: r.Unverified,
 	}
 }
 

@@ -114,6 +114,7 @@ func (r *Request) removes() bool {
 
 const (
 	subresourceEviction = "eviction"
+	subresourceBinding  = "binding"
 	subresourceScale    = "scale"
 )
 

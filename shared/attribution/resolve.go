@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,7 +18,7 @@ type Evidence struct {
 	// Named are the requests under the object's name, Scoped the collection deletes of its resource in its
 	// namespace and in all.
 	Named, Scoped []Request
-	// Since is when Named begins, where older requests have been dropped to bound it.
+	// Since is when Named and Scoped begin, where older requests have been dropped to bound them.
 	Since time.Time
 	// Namespaces and CRDs are the requests under the name of the object's namespace and of its type.
 	Namespaces, CRDs []Request
@@ -87,9 +88,10 @@ func (j *judge) resolve() Resolution {
 }
 
 // mayStepDeletion is for a change of which the version before was not seen: that it set the
-// deletionTimestamp is then known from the delete that holds its version.
+// deletionTimestamp is then known from the delete that holds its version, unless a write has it that came before.
 func (j *judge) mayStepDeletion() bool {
-	return j.seen.Previous == nil && !j.seen.Deletion.IsZero() && j.Exact != nil && j.Exact.removes()
+	return j.seen.Previous == nil && !j.seen.Deletion.IsZero() && j.Exact != nil && j.Exact.removes() &&
+		(j.Exact.Write == nil || j.Exact.staged().Before(j.Exact.Write.staged()))
 }
 
 // version judges the records that hold the very version.
@@ -113,8 +115,12 @@ func (j *judge) version() (Resolution, bool) {
 		return Resolution{}, false
 	case r.Contested(j.skew):
 		return nobody(WhyContested), true
-	case r.removes() || !j.fits(r):
+	case r.removes():
 		return nobody(WhyMismatch), true
+	case !j.fits(r):
+		return j.mismatched(), true
+	case j.rivalled(r):
+		return nobody(WhyContested), true
 	}
 	out := Resolution{Fact: r.Fact, Result: classify(r, r != j.Version), Provisional: !r.Proven}
 	if out.Result == Weak {
@@ -123,16 +129,53 @@ func (j *judge) version() (Resolution, bool) {
 	return out, true
 }
 
-// fits tells whether the request that a record is about can have left the stamps that the version has. A
-// request that changed nothing repeats the version of an earlier one: that one's stamp is not of its time,
-// or not of its field manager.
+// fits tells whether the request that a record is about can have left the version as it is. A request that changed
+// nothing repeats the version of an earlier one: that one's stamp is not of its time, or not of its field manager.
 func (j *judge) fits(r *Record) bool {
-	if r.Proven || r.Manager == "" || !j.seen.freshlyStamped() {
+	own := r.Manager != "" || r.Received != "" // gitops-reverser's facts have neither
+	switch {
+	case r.Proven || !own:
 		return true
+	case j.seen.Type == Added && !j.seen.Narrowed:
+		return r.Verb == verbCreate // any other request that makes an object is answered so, and proven
 	}
-	stamp := j.seen.touched()
-	return r.received().Add(-j.skew).Before(stamp.Add(stampWidth)) && !r.staged().Add(j.skew).Before(stamp) &&
-		j.seen.stampedBy(r.Manager, r.Subresource)
+	request := r.request()
+	return j.possible(&request) && j.leaves(&request)
+}
+
+// rivalled tells whether somebody else's request, which does not show its version, may have written this one, so that
+// the record's changed nothing.
+func (j *judge) rivalled(r *Record) bool {
+	if r.Proven {
+		return false
+	}
+	for i := range j.Named {
+		other := &j.Named[i]
+		if other.Author == r.Author || !other.Received.Add(-j.skew).Before(r.staged()) {
+			continue
+		}
+		if j.seen.Type == Added {
+			if other.Created && j.mine(other) && j.meets(other, j.seen.Created) {
+				return true
+			}
+		} else if j.seen.Previous != nil && j.writes(other) && j.couldWrite(other) &&
+			(other.Replaces == "" || other.Replaces == j.seen.Previous.ResourceVersion) {
+			return true
+		}
+	}
+	return false
+}
+
+// mismatched is for a version that all records of it only repeat: whatever else there is may tell its author.
+func (j *judge) mismatched() Resolution {
+	out := j.written
+	if j.seen.Type == Added {
+		out = j.created
+	}
+	if r := out(); r.Result != Absent {
+		return r
+	}
+	return nobody(WhyMismatch)
 }
 
 // created names the author of an object that was made by a request which does not show it.
@@ -163,7 +206,7 @@ func (j *judge) written() Resolution {
 	if j.seen.Previous == nil {
 		return nobody(WhyGap)
 	}
-	if j.incomplete(j.seen.Previous.Touched) {
+	if j.incomplete(j.seen.Previous.touched()) {
 		return nobody(WhyCrowded)
 	}
 	replaced := j.seen.Previous.ResourceVersion
@@ -187,53 +230,70 @@ func (j *judge) written() Resolution {
 		claimed = claimed || r.Replaces != ""
 		found.add(r)
 	}
-	if claimed {
+	switch {
+	case claimed:
 		return j.one(&found, TierReplaced)
+	case found.latest != nil && found.latest.Subresource == subresourceEviction:
+		return j.one(&found, TierEvicted)
 	}
 	return j.one(&found, TierWritten)
 }
 
-// writes tells whether the request may have changed the object without making or removing it.
-func (j *judge) writes(r *Request) bool { return !r.Created && !r.removes() && j.mine(r) }
-
-// couldWrite holds a request against the stamps of the version. A change that leaves no stamp (an update
-// that only takes fields away) may be any request's that names no version, or one's that replaced the
-// version before.
-func (j *judge) couldWrite(r *Request) bool {
-	if j.wroteNext(r) {
-		return false
+// writes tells whether the request may have changed the object without making or removing it. An eviction first
+// writes into the pod that it will be disrupted.
+func (j *judge) writes(r *Request) bool {
+	if r.Subresource == subresourceEviction && j.seen.Deletion.IsZero() {
+		return j.mine(r)
 	}
-	if j.stamped() {
-		return j.meets(r, j.seen.touched()) && j.seen.stampedBy(r.Manager, r.Subresource)
-	}
-	if !j.seen.Before.IsZero() && !r.Received.Add(-j.skew).Before(j.seen.Before) {
-		return false
-	}
-	return r.Replaces != "" || !r.Staged.Add(j.skew).Before(j.seen.Previous.Touched)
+	return !r.Created && !r.removes() && j.mine(r)
 }
 
-// stamped tells whether the newest stamp is this change's. Where clocks differ, only a stamp that is newer than all
-// before it surely is: a server whose clock is behind leaves an older one.
-func (j *judge) stamped() bool {
-	return j.seen.freshlyStamped() || j.skew == 0 && j.seen.stamped()
+// couldWrite holds a request against the stamps and the time of the version.
+func (j *judge) couldWrite(r *Request) bool {
+	return !j.wroteNext(r) && j.possible(r) && !r.Staged.Add(j.skew).Before(j.seen.Previous.touched()) && j.leaves(r)
+}
+
+// leaves tells whether the request can have left the managedFields as they are.
+func (j *judge) leaves(r *Request) bool {
+	did := j.seen.stamps()
+	shows := func(m ManagedEntry) bool { return r.Manager == "" || m.by(r.Manager, r.Subresource) }
+	stamps := func(m ManagedEntry) bool { return shows(m) && !m.Time.IsZero() && j.meets(r, m.Time) }
+	switch {
+	case !did.known:
+		return true
+	case r.Subresource == subresourceEviction || r.Subresource == subresourceBinding:
+		return did.same
+	case len(did.fresh) > 0:
+		return slices.ContainsFunc(did.fresh, stamps)
+	case len(did.applied) > 0:
+		return slices.ContainsFunc(did.applied, shows)
+	case did.scaled:
+		return r.Subresource == subresourceScale
+	case did.same:
+		return r.Subresource == subresourceScale || slices.ContainsFunc(j.seen.Managed, stamps)
+	}
+	return true
 }
 
 // wroteNext tells whether the request came too late for this change, by the stamp of the next one, or is the
 // only one that can have made that. A request makes one change.
 func (j *judge) wroteNext(r *Request) bool {
 	next := j.seen.Next
-	if next == nil || !next.freshlyStamped() {
+	if next == nil {
 		return false
 	}
-	if !r.Received.Add(-j.skew).Before(next.touched().Add(stampWidth)) {
+	stamp := next.stamped()
+	if stamp.IsZero() {
+		return false
+	}
+	if !r.Received.Add(-j.skew).Before(stamp.Add(stampWidth)) {
 		return true
 	}
 	after := judge{Evidence: j.Evidence, seen: next, skew: j.skew}
 	var only *Request
 	for i := range j.Named {
 		other := &j.Named[i]
-		if !after.writes(other) || other.Replaces != "" && other.Replaces != j.seen.ResourceVersion ||
-			!after.meets(other, next.touched()) || !next.stampedBy(other.Manager, other.Subresource) {
+		if !after.writes(other) || other.Replaces != "" && other.Replaces != j.seen.ResourceVersion || !after.leaves(other) {
 			continue
 		}
 		if only != nil {
@@ -249,23 +309,37 @@ func (j *judge) mine(r *Request) bool {
 	if r.UID != "" {
 		return r.UID == j.seen.UID
 	}
-	if next := j.nextMade(); !next.IsZero() && !r.Created && r.Received.After(next) {
+	if _, next := j.nextMade(); !next.IsZero() && !r.Created && r.Received.Add(-j.skew).After(next) {
 		return false
 	}
 	return !r.Staged.Add(j.skew).Before(j.seen.Created)
 }
 
-// nextMade is when another object of the same name was made, as far as requests tell.
-func (j *judge) nextMade() time.Time {
-	var next time.Time
+// surelyMine tells whether the request cannot be about a later object of the name.
+func (j *judge) surelyMine(r *Request) bool {
+	next, _ := j.nextMade()
+	return r.UID == j.seen.UID || next.IsZero() || r.Staged.Add(j.skew).Before(next)
+}
+
+// nextMade is between when and when another object of the same name was made, as far as requests and the watch tell.
+func (j *judge) nextMade() (from, to time.Time) {
+	if j.seen.life != nil && !j.seen.life.next.IsZero() {
+		from = j.seen.life.next
+		to = from.Add(stampWidth)
+	}
 	for i := range j.Named {
 		r := &j.Named[i]
-		later := r.Created && r.Received.Add(-j.skew).After(j.seen.Created.Add(stampWidth))
-		if later && (next.IsZero() || r.Staged.Before(next)) {
-			next = r.Staged
+		if !r.Created || !r.Received.Add(-j.skew).After(j.seen.Created.Add(stampWidth)) {
+			continue
+		}
+		if from.IsZero() || r.Received.Before(from) {
+			from = r.Received
+		}
+		if to.IsZero() || r.Staged.Before(to) {
+			to = r.Staged
 		}
 	}
-	return next
+	return from, to
 }
 
 // meets tells whether the request was under way in the second that a stamp tells.

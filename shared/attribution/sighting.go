@@ -1,9 +1,6 @@
 package attribution
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -45,49 +42,61 @@ type Sighting struct {
 	// later changes; zero where nothing bounds it. Timeline gives them.
 	After, Before time.Time
 
-	fields int
-	digest string
 	family *Family
-}
-
-// ManagedEntry is the part of a managedFields entry that tells about a write.
-type ManagedEntry struct {
-	Manager     string
-	Operation   string
-	Subresource string
-	Time        time.Time
+	life   *life
 }
 
 // Trace is what has to be remembered of a version to judge the next one of the same object. String and
 // ParseTrace carry it through a store.
 type Trace struct {
 	ResourceVersion string
-	Touched         time.Time // the newest managedFields time
-	Fields          int       // how many fields the managedFields name
-	Digest          string    // of the managedFields
+	Marks           []Mark // of the managedFields
 	Deletion        time.Time
 	GraceSeconds    int64
 }
 
 // String renders the trace without spaces or colons.
 func (t Trace) String() string {
-	return strings.Join([]string{
-		t.ResourceVersion, unix(t.Touched), strconv.Itoa(t.Fields), t.Digest, unix(t.Deletion), strconv.FormatInt(t.GraceSeconds, 10),
-	}, ",")
+	parts := []string{t.ResourceVersion, unix(t.Deletion), strconv.FormatInt(t.GraceSeconds, 10)}
+	for _, m := range t.Marks {
+		parts = append(parts, m.String())
+	}
+	return strings.Join(parts, ",")
 }
 
 // ParseTrace reads what String wrote.
 func ParseTrace(s string) (t Trace, ok bool) {
 	parts := strings.Split(s, ",")
-	if len(parts) != 6 {
+	if len(parts) < 3 {
 		return Trace{}, false
 	}
-	touched, ok1 := fromUnix(parts[1])
-	fields, err1 := strconv.Atoi(parts[2])
-	deletion, ok2 := fromUnix(parts[4])
-	grace, err2 := strconv.ParseInt(parts[5], 10, 64)
-	t = Trace{ResourceVersion: parts[0], Touched: touched, Fields: fields, Digest: parts[3], Deletion: deletion, GraceSeconds: grace}
-	return t, ok1 && ok2 && err1 == nil && err2 == nil
+	t.ResourceVersion = parts[0]
+	var err error
+	if t.Deletion, ok = fromUnix(parts[1]); !ok {
+		return Trace{}, false
+	}
+	if t.GraceSeconds, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
+		return Trace{}, false
+	}
+	for _, part := range parts[3:] {
+		m, ok := parseMark(part)
+		if !ok {
+			return Trace{}, false
+		}
+		t.Marks = append(t.Marks, m)
+	}
+	return t, true
+}
+
+// touched is the newest time of the managedFields.
+func (t *Trace) touched() time.Time {
+	var newest time.Time
+	for _, m := range t.Marks {
+		if m.Time.After(newest) {
+			newest = m.Time
+		}
+	}
+	return newest
 }
 
 func unix(t time.Time) string {
@@ -107,10 +116,11 @@ func fromUnix(s string) (time.Time, bool) {
 
 // Trace is what to remember of this sighting for the object's next change.
 func (s *Sighting) Trace() Trace {
-	return Trace{
-		ResourceVersion: s.ResourceVersion, Touched: s.touched(), Fields: s.fields, Digest: s.digest,
-		Deletion: s.Deletion, GraceSeconds: s.GraceSeconds,
+	t := Trace{ResourceVersion: s.ResourceVersion, Deletion: s.Deletion, GraceSeconds: s.GraceSeconds}
+	for _, m := range s.Managed {
+		t.Marks = append(t.Marks, m.mark)
 	}
+	return t
 }
 
 // touched is the newest time of the managedFields.
@@ -151,21 +161,7 @@ func Observe(eventType string, object map[string]any, previous *Trace) Sighting 
 		}
 	}
 	entries, _ := meta["managedFields"].([]any)
-	if raw, err := json.Marshal(entries); err == nil && len(entries) > 0 { // with sorted keys, so equal entries are equal bytes
-		sum := sha256.Sum256(raw)
-		s.digest = hex.EncodeToString(sum[:6])
-	}
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
-		set, _ := entry["fieldsV1"].(map[string]any)
-		s.fields += countFields(set)
-		s.Managed = append(s.Managed, ManagedEntry{
-			Manager:     text(entry, "manager"),
-			Operation:   text(entry, "operation"),
-			Subresource: text(entry, "subresource"),
-			Time:        instant(entry, "time"),
-		})
-	}
+	s.Managed = observeEntries(entries)
 	owners, _ := meta["ownerReferences"].([]any)
 	for _, o := range owners {
 		owner, _ := o.(map[string]any)
@@ -187,48 +183,6 @@ func (s *Sighting) stepsDeletion() bool {
 		(!s.Previous.Deletion.Equal(s.Deletion) || s.Previous.GraceSeconds != s.GraceSeconds)
 }
 
-// freshlyStamped tells whether the newest managedFields time came with this version.
-func (s *Sighting) freshlyStamped() bool {
-	return s.Previous != nil && s.touched().After(s.Previous.Touched)
-}
-
-// stamped tells whether this change was made in the second of the newest managedFields time. A write stamps
-// its field manager's entry unless all it does is take fields away, or unless it is of a subresource whose
-// entries have no time (scale). So within one second a change left a stamp when the entries are the same as
-// before or name as many fields, all have a time, and no earlier change of the resource is of a later second.
-func (s *Sighting) stamped() bool {
-	t := s.touched()
-	switch {
-	case s.Previous == nil || t.IsZero() || t.Before(s.Previous.Touched):
-		return false
-	case t.After(s.Previous.Touched):
-		return true
-	case !s.After.Before(t.Add(stampWidth)):
-		return false
-	}
-	for _, m := range s.Managed {
-		if m.Time.IsZero() {
-			return false
-		}
-	}
-	return s.digest == s.Previous.Digest || s.fields >= s.Previous.Fields
-}
-
-// stampedBy tells whether the newest stamp, or one of the same second, is this field manager's. Writes of a
-// subresource have entries of their own.
-func (s *Sighting) stampedBy(manager, subresource string) bool {
-	newest := s.touched()
-	for _, m := range s.Managed {
-		if !m.Time.Equal(newest) || m.Manager != manager {
-			continue
-		}
-		if m.Subresource == subresource || m.Subresource == "" && subresource != "status" && subresource != subresourceScale {
-			return true
-		}
-	}
-	return false
-}
-
 // managedBy tells whether the field manager has an entry, or whether nothing is known of any.
 func (s *Sighting) managedBy(manager string) bool {
 	for _, m := range s.Managed {
@@ -241,17 +195,6 @@ func (s *Sighting) managedBy(manager string) bool {
 
 // Removal tells whether the change is, or may be, the work of a delete.
 func (s *Sighting) Removal() bool { return s.Type == Deleted || !s.Deletion.IsZero() }
-
-// countFields counts the fields of a FieldsV1 set, which is a tree of them.
-func countFields(set map[string]any) int {
-	n := len(set)
-	for _, below := range set {
-		if m, ok := below.(map[string]any); ok {
-			n += countFields(m)
-		}
-	}
-	return n
-}
 
 func metadata(object map[string]any) map[string]any {
 	meta, _ := object["metadata"].(map[string]any)

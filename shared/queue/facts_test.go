@@ -270,6 +270,16 @@ func TestOrderOfFacts(t *testing.T) {
 			exact: "absent", last: "absent",
 		},
 		{
+			name:  "a delete that may have been a dry run does not outdo one that started the removal",
+			in:    []request{{user: "alice", verb: "delete", received: 1, staged: 10, answer: ending("u", "7")}, {user: "bob", verb: "delete", received: 20, staged: 30, statusUID: "u"}},
+			exact: "alice exact_user", last: "alice weak",
+		},
+		{
+			name:  "nor one that finished it",
+			in:    []request{{user: "alice", verb: "delete", received: 1, staged: 10, answer: status("u")}, {user: "bob", verb: "delete", received: 20, staged: 30, statusUID: "u"}},
+			exact: "absent", last: "alice weak",
+		},
+		{
 			name:  "a member of a deleted collection",
 			in:    []request{{user: "alice", verb: "update", staged: 90, answer: object("u", "7")}, {user: "bob", verb: "deletecollection", staged: 30, answer: `{"items":[` + object("u", "7") + `]}`}},
 			exact: "alice exact_user", last: "bob exact_deletecollection_item",

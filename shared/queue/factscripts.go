@@ -28,8 +28,8 @@ import (
 // somebody else is kept as a claim, whatever the order of arrival. Three more: stage, received, author.
 //
 // "l" files a Record as the last of its object: the newest write (rank 0) by stageTimestamp or, before any
-// write, the first delete that started the removal (rank 1) or, before that, the newest one that finished it
-// (rank 2). With equal stamps the newcomer stays, but not among started removals. Three more: stage, received,
+// write, the newest delete that may have been a dry run (rank 1) or, before that, the first one that started the
+// removal (rank 2) or, before that, the newest one that finished it (rank 3). With equal stamps the newcomer stays, but not among started removals. Three more: stage, received,
 // author.
 //
 // "q" files a Request among those of the same name or collection, a line each, of which the newest are kept.
@@ -136,9 +136,9 @@ local function keepLast(key, value, newrank, newstage, newreceived, author)
   if not old then store(key, value); return 1 end
   local rank = 0
   local verb = type(old.verb) == 'string' and string.lower(old.verb) or ''
-  if old.deletion == 'final' then rank = 2
-  elseif old.deletion == 'started' or verb == 'deletecollection' then rank = 1
-  elseif verb == 'delete' then rank = (type(old.resourceVersion) == 'string' and old.resourceVersion ~= '') and 1 or 2 end
+  if old.deletion == 'final' then rank = old.unverified == true and 1 or 3
+  elseif old.deletion == 'started' or verb == 'deletecollection' then rank = 2
+  elseif verb == 'delete' then rank = (type(old.resourceVersion) == 'string' and old.resourceVersion ~= '') and 2 or 3 end
   if newrank < rank then return 0 end
   if newrank > rank then store(key, value); return 1 end
   local stage = instant(old.stageTimestamp)
@@ -150,7 +150,7 @@ local function keepLast(key, value, newrank, newstage, newreceived, author)
   local received = instant(old.received)
   if received == '' then received = stage end
   local wins, own, new, better
-  if rank == 1 then
+  if rank == 2 then
     wins, better = earlier(newstage, stage), earlier
     own = {author = old.author, what = 'received', at = received}
     new = {author = author, what = 'received', at = newreceived}

@@ -36,8 +36,9 @@ const (
 	putVersion      = "v0"
 	putGoingVersion = "v1" // of a delete, for a version with a deletionTimestamp
 	putLast         = "l0"
-	putRemovalBegun = "l1"
-	putRemovalDone  = "l2"
+	putRemovalSaid  = "l1"
+	putRemovalBegun = "l2"
+	putRemovalDone  = "l3"
 	putRequest      = "q0"
 )
 
@@ -159,6 +160,9 @@ func (w *factWriter) addRecord(route string, p *attribution.Proof) {
 		put.what = putRemovalBegun
 	case attribution.DeletionFinal:
 		put.what = putRemovalDone
+		if p.Unverified {
+			put.what = putRemovalSaid
+		}
 	}
 	if p.Slots&attribution.SlotLast != 0 {
 		put.key = w.keep(func(b []byte) []byte { return appendLastKey(b, prefix, route, f.GroupResource, f.UID) })

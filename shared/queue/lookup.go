@@ -190,8 +190,10 @@ func (r *reader) read(e *evidenceCmds) attribution.Evidence {
 		Namespaces:    r.requests(e.namespace),
 		CRDs:          r.requests(e.crd),
 	}
-	if len(out.Named) >= maxRequests {
-		out.Since = out.Named[0].Received
+	for _, list := range []*stored{e.named, e.scoped, e.scopedAll} {
+		if kept := r.requests(list); len(kept) >= maxRequests && kept[0].Received.After(out.Since) {
+			out.Since = kept[0].Received
+		}
 	}
 	out.Owners = r.readOwners(e.owners)
 	return out

@@ -1,10 +1,11 @@
 // accuracy replays recorded sessions into the functions over a real Redis and prints how well authors were named. It
 // fails when a single name is wrong.
 //
-//	accuracy [-grace 45s] [-skew 0s] [-disorder 0] [-v] DIR…
+//	accuracy [-grace 45s] [-skew 0s] [-disorder 0] [-cut 0] [-v] DIR…
 //
 // A DIR is a session or holds sessions. With -disorder each is replayed that many times more, its audit batches split,
-// merged, doubled and up to 30 s early or late.
+// merged, doubled and up to 30 s early or late. With -cut each is replayed without the bodies of this share of its audit
+// events, 1 being all.
 package main
 
 import (
@@ -29,9 +30,10 @@ func main() {
 	grace := flag.Duration("grace", 45*time.Second, "how long a change waits for its author, in the session's time")
 	skew := flag.Duration("skew", fromEnvironment("AUDIT_CLOCK_SKEW"), "what the clocks of the sessions' API servers may differ by; AUDIT_CLOCK_SKEW says the same")
 	disorder := flag.Int("disorder", 0, "how many times to replay each session in disorder as well")
+	cut := flag.Float64("cut", 0, "the share of audit events whose bodies to leave out")
 	verbose := flag.Bool("v", false, "print every change")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), *grace, *skew, *disorder, *verbose); err != nil {
+	if err := run(context.Background(), flag.Args(), *grace, *skew, *disorder, *cut, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
@@ -46,7 +48,7 @@ func fromEnvironment(name string) time.Duration {
 	return d
 }
 
-func run(ctx context.Context, dirs []string, grace, skew time.Duration, disorder int, verbose bool) error {
+func run(ctx context.Context, dirs []string, grace, skew time.Duration, disorder int, cut float64, verbose bool) error {
 	sessions, err := find(dirs)
 	if err != nil {
 		return err
@@ -58,9 +60,15 @@ func run(ctx context.Context, dirs []string, grace, skew time.Duration, disorder
 	var all []accuracy.Outcome
 	for n, session := range sessions {
 		for seed := range disorder + 1 {
+			rng := rand.New(rand.NewSource(int64(seed)))
 			replayed := session
+			if cut > 0 {
+				if replayed, err = accuracy.Cut(session, rng, cut); err != nil {
+					return err
+				}
+			}
 			if seed > 0 {
-				if replayed, err = accuracy.Disorder(session, rand.New(rand.NewSource(int64(seed))), lateness); err != nil {
+				if replayed, err = accuracy.Disorder(replayed, rng, lateness); err != nil {
 					return err
 				}
 			}

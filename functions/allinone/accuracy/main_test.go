@@ -107,6 +107,38 @@ func TestDisorderNeverNamesAnybodyWrong(t *testing.T) {
 	}
 }
 
+// Without its bodies an event tells little of what it is about. What other events tell must not be taken for it.
+func TestCutEventsNeverNameAnybodyWrong(t *testing.T) {
+	for _, dir := range []string{samples, own} {
+		stage, sessions := recorded(t, dir)
+		for n, session := range sessions {
+			for seed, share := range []float64{1, 0.9, 0.7, 0.5, 0.3, 0.1, 0.7, 0.5, 0.3} {
+				cut, err := accuracy.Cut(session, rand.New(rand.NewSource(int64(seed))), share)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stage.options.Grace, stage.options.Route = 45*time.Second, fmt.Sprintf("cut-%d-%d", n, seed)
+				outcomes, err := accuracy.Replay(context.Background(), cut, stage.options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				right := 0
+				for i := range outcomes {
+					switch o := &outcomes[i]; o.Verdict() {
+					case accuracy.Wrong:
+						t.Errorf("%s, %v cut, seed %d: %s", session.Name, share, seed, o)
+					case accuracy.Right:
+						right++
+					}
+				}
+				if right < len(outcomes)*4/5 {
+					t.Errorf("%s, %v cut, seed %d: %d of %d are right, want four fifths", session.Name, share, seed, right, len(outcomes))
+				}
+			}
+		}
+	}
+}
+
 // The measure itself must be able to tell.
 func TestVerdicts(t *testing.T) {
 	named := func(author string) accuracy.Outcome {

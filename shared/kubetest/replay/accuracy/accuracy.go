@@ -113,7 +113,11 @@ func Replay(ctx context.Context, session *replay.Session, o Options) ([]Outcome,
 		}
 		for _, e := range w.Live {
 			moments = append(moments, moment{e.At, func(context.Context) error {
-				if e.Type == "BOOKMARK" || e.Type == "ERROR" {
+				switch e.Type {
+				case "BOOKMARK":
+					return nil
+				case "ERROR":
+					observer.Forget()
 					return nil
 				}
 				seen := observer.See(e.Type, e.Object.Object)
