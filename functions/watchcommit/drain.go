@@ -132,6 +132,7 @@ func (d *drain) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	told := false
 	for {
 		more, err := c.collect(ctx)
 		if err != nil {
@@ -151,6 +152,10 @@ func (d *drain) round(ctx context.Context) error {
 		}
 		if more {
 			d.lookForTypes(ctx)
+		}
+		if more && !told && c.caughtUp() {
+			told = true
+			d.reportNews(ctx)
 		}
 		if !more || d.again {
 			return nil

@@ -90,7 +90,7 @@ func (f *Function) report(ctx context.Context, t *target) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
 	defer cancel()
-	report := kube.Report{Problem: t.problem, NotServed: t.missing, LastCommit: t.last}
+	report := f.standing(t)
 	if t.facts && !t.nobody {
 		f.unresolved.inTime(t.spec.Name)
 	}
@@ -102,6 +102,25 @@ func (f *Function) report(ctx context.Context, t *target) {
 	case t.nobody:
 		report.Attribution = f.silence(ctx, t)
 	}
+	f.write(ctx, t, report)
+}
+
+// reportNews writes the status of targets that have become ready, or have ceased to be, since it was written last: who
+// has just made or corrected one does not wait for the end of the window. All shards are caught up with.
+func (d *drain) reportNews(ctx context.Context) {
+	if d.cfg.TargetsFile != "" {
+		return
+	}
+	for _, t := range d.branch.targets {
+		if report := d.standing(t); kube.ReadyChanges(&t.spec, report) {
+			d.write(ctx, t, report)
+		}
+	}
+}
+
+// standing is how far a target has come and what keeps it.
+func (f *Function) standing(t *target) kube.Report {
+	report := kube.Report{Problem: t.problem, NotServed: t.missing, LastCommit: t.last}
 	now := metav1.NewTime(f.now())
 	for _, s := range t.shards {
 		gvr := s.key.GVR
@@ -119,6 +138,13 @@ func (f *Function) report(ctx context.Context, t *target) {
 		}
 		report.Shards = append(report.Shards, status)
 	}
+	return report
+}
+
+// write does so even when the request is over.
+func (f *Function) write(ctx context.Context, t *target, report kube.Report) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
+	defer cancel()
 	if err := f.cluster.ReportTarget(ctx, &t.spec, report); err != nil {
 		f.log.Warn("a target's status cannot be written", "target", t.spec.Name, "error", err)
 	}

@@ -66,7 +66,21 @@ func (c *Client) ReportTarget(ctx context.Context, target *GitTarget, report Rep
 	if err := c.patchStatus(ctx, GitTargets, "", target.Name, target.UID, status); err != nil {
 		return fmt.Errorf("write the status of GitTarget %s: %w", target.Name, err)
 	}
+	target.Status = status
 	return c.tell(ctx, target, before.Conditions, status.Conditions, now)
+}
+
+// ReadyChanges says whether the report would make the target's Ready condition another one, or the first one of what it
+// asks for now.
+func ReadyChanges(target *GitTarget, report Report) bool {
+	ready := meta.FindStatusCondition(target.Status.Conditions, ConditionReady)
+	if ready == nil || ready.ObservedGeneration != target.Generation {
+		return true
+	}
+	if problem := gravest(report); problem != nil {
+		return ready.Reason != problem.Reason
+	}
+	return ready.Status != metav1.ConditionTrue
 }
 
 // tell makes the Events: a warning for each condition that waits for a person, and a note when one no longer does.

@@ -1,6 +1,10 @@
 package kube
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -109,5 +114,61 @@ func TestMessagesOfOthersAreCut(t *testing.T) {
 	}
 	if got := cut("as\xffis"); got != "as\uFFFDis" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestReadyChanges(t *testing.T) {
+	target := &GitTarget{ObjectMeta: metav1.ObjectMeta{Name: "prod", Generation: 2}}
+	well, refused := Report{}, Report{Problem: &Problem{Reason: ReasonCredentialsRefused, Message: "401"}}
+	says := func(report Report, generation int64) {
+		target.Generation = generation
+		target.Status = nextStatus(target, report, time.Unix(0, 0))
+		target.Generation = 2
+	}
+	for name, c := range map[string]struct {
+		before     *Report
+		generation int64
+		now        Report
+		want       bool
+	}{
+		"nothing was said yet":    {nil, 2, well, true},
+		"it is as it was":         {&well, 2, well, false},
+		"it was of an older spec": {&well, 1, well, true},
+		"it has become ready":     {&refused, 2, well, true},
+		"it is ready no longer":   {&well, 2, refused, true},
+		"the same trouble":        {&refused, 2, refused, false},
+		"another trouble":         {&refused, 2, Report{NotServed: []*NotServed{{}}}, true},
+		"the same in other words": {&refused, 2, Report{Problem: &Problem{Reason: ReasonCredentialsRefused, Message: "403"}}, false},
+	} {
+		target.Status = GitTargetStatus{}
+		if c.before != nil {
+			says(*c.before, c.generation)
+		}
+		if got := ReadyChanges(target, c.now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestASecondReportOfADrainComparesWithTheFirst(t *testing.T) {
+	writes := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writes++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"apiVersion":"tidemark.dev/v1alpha1","kind":"GitTarget","metadata":{"name":"prod"}}`)
+	}))
+	defer server.Close()
+	client, err := NewClient(&rest.Config{Host: server.URL}, "watchcommit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := &GitTarget{ObjectMeta: metav1.ObjectMeta{Name: "prod", UID: "u", Generation: 1}}
+	for range 2 {
+		if err := client.ReportTarget(context.Background(), target, Report{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes, want one: the second report says what the first did", writes)
 	}
 }

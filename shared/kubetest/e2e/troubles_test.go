@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/kubetest"
 )
 
@@ -64,6 +67,8 @@ func TestTroubles(t *testing.T) {
 			undo: func() { w.patchTarget(`{"spec":{"resources":[{"resource":"configmaps","namespaces":["shop"]}]}}`) }},
 		{name: "a branch that is protected", do: func() { w.repo.Hook("pre-receive", "echo 'pushes to main need a review' >&2; exit 1"); change() },
 			kind: "Ready", want: "False BranchProtected", words: []string{"pushes to main need a review"}, undo: func() { w.repo.RemoveHook("pre-receive") }},
+		{name: "a server that asks to be left alone", do: func() { w.git.Inject(gittest.Pushes, 100, gittest.Refuse(http.StatusTooManyRequests, "600")); change() },
+			kind: "Ready", want: "False Throttled", words: []string{"429"}, silent: true, undo: w.git.ClearFaults},
 		{name: "a password that is refused", do: func() { w.setPassword("another"); change() },
 			kind: "Ready", want: "False CredentialsRefused", undo: func() { w.setPassword(password) }},
 		{name: "a Secret that we may not read", do: func() { w.patchTarget(`{"spec":{"repository":{"secretRef":{"name":"other"}}}}`); change() },
@@ -109,6 +114,33 @@ func TestTroubles(t *testing.T) {
 	change()
 	w.eventually("facts arrive in time", func() bool { return strings.HasPrefix(w.condition("Attributed"), "True FactsArrive") })
 	w.wantNoSecret()
+}
+
+// TestReadyIsToldWhileADrainListens: who makes or corrects a target sees what becomes of it when everything has been caught
+// up with, not at the end of the window.
+func TestReadyIsToldWhileADrainListens(t *testing.T) {
+	w := newWorld(t, kubetest.Options{Controllers: []string{kubetest.AggregatedRoles}}, `
+  resources: [{resource: configmaps, namespaces: [shop]}]
+`, "WATCH_WINDOW=10m")
+	listening := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		defer close(listening)
+		_, _, _ = w.watch.post(ctx, "/", "") // it is cut off at the end
+	}()
+	w.cluster.Eventually("that the target says that it is mirrored", func(context.Context) error {
+		if got := w.condition("Ready"); !strings.HasPrefix(got, "True Mirroring") {
+			return fmt.Errorf("Ready is %q", got)
+		}
+		return nil
+	})
+	select {
+	case <-listening:
+		t.Error("the drain has ended")
+	default:
+	}
+	stop()
+	<-listening
 }
 
 // tickAnyway is a drain that may fail.
