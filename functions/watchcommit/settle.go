@@ -46,7 +46,7 @@ func (d *drain) settle(ctx context.Context, tip gitcommit.Tip) (gitcommit.Tip, e
 
 func (d *drain) settleOne(ctx context.Context, tip gitcommit.Tip, intent queue.Intent) error {
 	old, commit := parseID(intent.Old), parseID(intent.New)
-	landed, err := d.branch.repo.OnFirstParentLine(ctx, tip, old, commit)
+	landed, err := d.branch.repo.Contains(ctx, tip, old, commit)
 	switch {
 	case err != nil:
 		return err

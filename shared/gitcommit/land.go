@@ -65,7 +65,7 @@ func (r *Repository) Land(ctx context.Context, branch string, prepare func(conte
 		}
 		known = true
 		// A race that was lost to our own push, which something on the way sent twice, was won.
-		if landed, err := r.OnFirstParentLine(ctx, tip, built.Old, built.New); err != nil || landed {
+		if landed, err := r.Contains(ctx, tip, built.Old, built.New); err != nil || landed {
 			return built, Outcome{Class: Landed, Settled: true}, err
 		}
 	}

@@ -103,11 +103,11 @@ func (r *Repository) settle(ctx context.Context, built *Built, outcome Outcome, 
 		settled.Class = RetrySameTip // it may still land; pushing the same again is harmless then
 		return settled, nil
 	}
-	onLine, err := r.OnFirstParentLine(ctx, tip, built.Old, built.New)
+	contains, err := r.Contains(ctx, tip, built.Old, built.New)
 	switch {
 	case err != nil:
 		return Outcome{Class: Unknown, Words: outcome.Words}, errors.Join(cause, err)
-	case onLine:
+	case contains:
 		settled.Class = Landed
 	default:
 		settled.Class = LostRace

@@ -78,6 +78,11 @@ var accidents = []struct {
 			gittest.LoseAnswer(w, req, gittest.After(git, func() { r.commitForeign() }))
 		})
 	}},
+	{"merged after the answer was lost", func(r *rounds) {
+		r.server.Inject(gittest.Pushes, 1, func(w http.ResponseWriter, req *http.Request, git http.Handler) {
+			gittest.LoseAnswer(w, req, gittest.After(git, func() { r.mergeForeign() }))
+		})
+	}},
 	{"reading fails", func(r *rounds) {
 		r.server.Inject(gittest.Reads, 1, gittest.LoseAnswer)
 		r.server.Inject(gittest.Reads, 1, gittest.Refuse(http.StatusInternalServerError, ""))
@@ -232,7 +237,7 @@ func (r *rounds) settle(ctx context.Context, repo *gitcommit.Repository, tip git
 	open := slices.Clone(r.intents)
 	r.mu.Unlock()
 	for _, i := range open {
-		landed, err := repo.OnFirstParentLine(ctx, tip, i.old, i.new)
+		landed, err := repo.Contains(ctx, tip, i.old, i.new)
 		switch {
 		case err != nil:
 			return err
@@ -275,10 +280,26 @@ func (r *rounds) commitForeign() {
 	r.files[path] = fmt.Sprintln(r.foreign)
 }
 
+// mergeForeign is a person who pulls before a push: what we have pushed becomes the second parent of a merge.
+func (r *rounds) mergeForeign() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ours := r.repo.Tip("main")
+	before, err := r.repo.TryGit("rev-parse", "--verify", "--quiet", ours+"~1")
+	if err != nil || !strings.HasPrefix(r.repo.Git("log", "-1", "--format=%s", ours), "round ") {
+		return // there is nothing of ours to pull, or nothing before it
+	}
+	theirs := r.repo.Git("commit-tree", "-p", before, "-m", fmt.Sprintf("foreign %d", r.foreign+1), before+"^{tree}")
+	merge := r.repo.Git("commit-tree", "-p", theirs, "-p", ours, "-m", fmt.Sprintf("foreign %d", r.foreign+2), ours+"^{tree}")
+	if _, err := r.repo.TryGit("update-ref", "refs/heads/main", merge, ours); err == nil { // else another copy was faster
+		r.foreign += 2
+	}
+}
+
 func (r *rounds) verify(total int) {
 	r.server.Rest()
 	var ours, theirs []string
-	for subject := range strings.SplitSeq(r.repo.Git("log", "--first-parent", "--reverse", "--format=%s", "main"), "\n") {
+	for subject := range strings.SplitSeq(r.repo.Git("log", "--topo-order", "--reverse", "--format=%s", "main"), "\n") {
 		if strings.HasPrefix(subject, "round ") {
 			ours = append(ours, subject)
 		} else {
