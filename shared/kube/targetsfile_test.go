@@ -26,7 +26,7 @@ apiVersion: tidemark.dev/v1alpha1
 kind: GitTarget
 metadata: {name: audit}
 spec:
-  repository: {url: "ssh://git@git.example.com/audit.git", branch: trunk}
+  repository: {url: "ssh://git@git.example.com/audit.git", branch: trunk, secretRef: {namespace: tidemark, name: audit-git}}
   auditRoute: edge
   resources: [{group: rbac.authorization.k8s.io, resource: clusterroles}]
   commit: {grouping: PerChange, hold: 5m, committer: {name: Mirror, email: mirror@example.com}}

@@ -64,6 +64,9 @@ func (r *Repository) validate(bad *problems) {
 		bad.add("spec.repository.path", r.Path, reason)
 	}
 	r.SecretRef.validate(bad, "spec.repository.secretRef")
+	if r.SecretRef == nil && (strings.HasPrefix(r.URL, "ssh://") || scpForm.MatchString(r.URL)) {
+		bad.addHidden("spec.repository.secretRef", "must be given: SSH needs a Secret with identity and known_hosts")
+	}
 }
 
 func (r *SecretReference) validate(bad *problems, field string) {

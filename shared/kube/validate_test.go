@@ -29,6 +29,11 @@ func TestGitTargetValidate(t *testing.T) {
 		{"the example of the documentation is valid", func(*GitTargetSpec) {}, ""},
 		{"ssh with a user is valid", func(s *GitTargetSpec) { s.Repository.URL = "ssh://git@git.example.com:2222/cfg.git" }, ""},
 		{"git's short SSH form is valid", func(s *GitTargetSpec) { s.Repository.URL = "git@git.example.com:team/cfg.git" }, ""},
+		{"ssh without a Secret", func(s *GitTargetSpec) {
+			s.Repository = Repository{URL: "ssh://git@git.example.com/cfg.git", Branch: "main"}
+		}, "spec.repository.secretRef must be given: SSH needs"},
+		{"git's short SSH form without a Secret", func(s *GitTargetSpec) { s.Repository = Repository{URL: "git@git.example.com:cfg.git", Branch: "main"} }, "spec.repository.secretRef must be given: SSH needs"},
+		{"https without a Secret is valid", func(s *GitTargetSpec) { s.Repository.SecretRef = nil }, ""},
 		{"the root of the repository is a path", func(s *GitTargetSpec) { s.Repository.Path = "" }, ""},
 		{"a branch may have slashes", func(s *GitTargetSpec) { s.Repository.Branch = "env/prod" }, ""},
 		{"no grace at all is allowed", func(s *GitTargetSpec) { s.AttributionGrace = &metav1.Duration{} }, ""},

@@ -190,6 +190,8 @@ func testGitTargetRules(t *testing.T, c *Cluster) {
 		{"no URL", "repository: {branch: main}\nresources: [{resource: configmaps}]", "spec.repository.url"},
 		{"a local path", "repository: {url: /srv/cfg.git}\nresources: [{resource: configmaps}]", "must be https://HOST/PATH"},
 		{"a user in the URL", "repository: {url: 'https://bob@h/a'}\nresources: [{resource: configmaps}]", "must not hold a username or password"},
+		{"SSH without a Secret", "repository: {url: 'ssh://git@h/a'}\nresources: [{resource: configmaps}]", "SSH needs a Secret"},
+		{"SSH's short form without a Secret", "repository: {url: 'git@h:a'}\nresources: [{resource: configmaps}]", "SSH needs a Secret"},
 		{"a password in the URL", "repository: {url: 'ssh://git:hunter2@h/a'}\nresources: [{resource: configmaps}]", "must not hold a"},
 		{"a query", "repository: {url: 'https://h/a?b'}\nresources: [{resource: configmaps}]", "query or"},
 		{"no path in the URL", "repository: {url: 'https://h/'}\nresources: [{resource: configmaps}]", "must have a"},
