@@ -137,7 +137,7 @@ func TestLease(t *testing.T) {
 		if r, err := store.ReleaseLease(ctx, branch, first, time.Minute); err != nil || r != queue.ReleaseLost {
 			t.Fatalf("release of what is not ours: %v %v", r, err)
 		}
-		second, err := store.AcquireLease(ctx, branch, 30*time.Millisecond)
+		second, err := store.AcquireLease(ctx, branch, time.Minute)
 		if err != nil || second <= first {
 			t.Fatalf("second token %d after %d: %v", second, first, err)
 		}
