@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -326,18 +327,20 @@ func TestAStoreThatFailsIsTriedAgain(t *testing.T) {
 		{"stores and fails", &fakeStore{after: func(context.Context) error { return down }}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFunction(t, config(func(c *auditingest.Config) { c.StoreTimeout = 50 * time.Millisecond }), c.store, io.Discard)
-			w := send(f, "POST", "/audit-webhook/default", bearer("sesame"), strings.NewReader(list(update("a"))))
-			if w.Code != 503 || w.Header().Get("Retry-After") == "" {
-				t.Errorf("answered %d %v, want 503 with Retry-After", w.Code, w.Header())
-			}
-			if len(c.store.stored) != c.persisted {
-				t.Errorf("%d events stored, want %d", len(c.store.stored), c.persisted)
-			}
-			c.store.before, c.store.after = nil, nil
-			if w := send(f, "POST", "/audit-webhook/default", bearer("sesame"), strings.NewReader(list(update("a")))); w.Code != 200 || len(c.store.stored) != 1 {
-				t.Errorf("the same post again is answered %d %s, %d stored", w.Code, w.Body, len(c.store.stored))
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := newFunction(t, config(func(c *auditingest.Config) { c.StoreTimeout = 50 * time.Millisecond }), c.store, io.Discard)
+				w := send(f, "POST", "/audit-webhook/default", bearer("sesame"), strings.NewReader(list(update("a"))))
+				if w.Code != 503 || w.Header().Get("Retry-After") == "" {
+					t.Errorf("answered %d %v, want 503 with Retry-After", w.Code, w.Header())
+				}
+				if len(c.store.stored) != c.persisted {
+					t.Errorf("%d events stored, want %d", len(c.store.stored), c.persisted)
+				}
+				c.store.before, c.store.after = nil, nil
+				if w := send(f, "POST", "/audit-webhook/default", bearer("sesame"), strings.NewReader(list(update("a")))); w.Code != 200 || len(c.store.stored) != 1 {
+					t.Errorf("the same post again is answered %d %s, %d stored", w.Code, w.Body, len(c.store.stored))
+				}
+			})
 		})
 	}
 }
