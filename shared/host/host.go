@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/tidemark-dev/tidemark/shared/settings"
 )
@@ -46,6 +48,28 @@ func WithDraining(ctx context.Context, draining <-chan struct{}) context.Context
 func Draining(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainKey{}).(<-chan struct{})
 	return draining
+}
+
+// Logging is the setting that every host has. Embed it in the host's Config. telemetry reads the variable itself.
+type Logging struct {
+	Level string `envconfig:"LOG_LEVEL" default:"info" desc:"debug, info, warn or error"`
+}
+
+// Validate refuses what would be taken for info.
+func (l *Logging) Validate() error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(strings.TrimSpace(l.Level))); err != nil {
+		return settings.Invalid("LOG_LEVEL", l.Level, "must be debug, info, warn or error")
+	}
+	return nil
+}
+
+// NoArguments refuses arguments: whoever gives some expects something of them.
+func NoArguments(function string, args []string) error {
+	if len(args) == 0 || settings.HelpWanted() {
+		return nil
+	}
+	return fmt.Errorf("%s takes no argument %q: it is configured by environment variables, which -help prints", function, args[0])
 }
 
 // Prepare loads the host's own settings and makes the function. When -help was asked for it prints both tables to out and

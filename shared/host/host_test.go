@@ -180,3 +180,25 @@ func TestStop(t *testing.T) {
 		t.Errorf("a function without Stop: %v", err)
 	}
 }
+
+func TestLoggingRefusesALevelThatIsNone(t *testing.T) {
+	for level, want := range map[string]string{"": "", "debug": "", "WARN": "", "loud": "LOG_LEVEL (loud) must be debug, info, warn or error"} {
+		if level != "" {
+			t.Setenv("LOG_LEVEL", level)
+		}
+		var l host.Logging
+		err := settings.Load(&l)
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%q: got %v, want %q", level, err, want)
+		}
+	}
+}
+
+func TestArgumentsAreRefused(t *testing.T) {
+	if err := host.NoArguments("who", nil); err != nil {
+		t.Error(err)
+	}
+	if err := host.NoArguments("who", []string{"serve"}); err == nil || !strings.Contains(err.Error(), `who takes no argument "serve"`) || !strings.Contains(err.Error(), "-help") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -43,7 +44,14 @@ func (e *RedisEnv) Validate() error {
 
 // OpenStore is NewRedisStore with all settings. A password from a file or a secret store is read again for new
 // connections, so that it can be rotated.
-func (e RedisEnv) OpenStore() (*RedisStore, error) { return e.connection().open() }
+func (e RedisEnv) OpenStore() (*RedisStore, error) {
+	if e.KeyPrefix != "" {
+		if _, err := ValidateKeyPrefix(e.KeyPrefix); err != nil {
+			return nil, fmt.Errorf("REDIS_KEY_PREFIX: %w", err)
+		}
+	}
+	return e.connection().open()
+}
 
 func (e RedisEnv) connection() connection {
 	c := connection{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -135,6 +136,9 @@ func (s *RedisStore) Close() error { return s.client.Close() }
 // AddHook lets a caller see each round trip: metrics, or a test that counts them.
 func (s *RedisStore) AddHook(hook redis.Hook) { s.client.AddHook(hook) }
 
+// errAddr does not repeat the address: it may hold a password.
+var errAddr = errors.New("REDIS_ADDR must be host:port, several separated by commas, without scheme or credentials")
+
 func splitAddrs(addr string) ([]string, error) {
 	var addrs []string
 	for _, a := range strings.Split(addr, ",") {
@@ -142,12 +146,15 @@ func splitAddrs(addr string) ([]string, error) {
 			continue
 		}
 		if strings.ContainsAny(a, "@/ ") {
-			return nil, errors.New("redis address must be host:port, several separated by commas, without scheme or credentials")
+			return nil, errAddr
+		}
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return nil, errAddr
 		}
 		addrs = append(addrs, a)
 	}
 	if len(addrs) == 0 {
-		return nil, errors.New("redis address is empty: it must be host:port")
+		return nil, errors.New("REDIS_ADDR is empty: it must be host:port")
 	}
 	return addrs, nil
 }
@@ -162,11 +169,11 @@ func (c connection) tlsConfig() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(c.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("read redis CA file: %w", err)
+		return nil, fmt.Errorf("REDIS_CA_FILE must be a readable file: %w", err)
 	}
 	out.RootCAs = x509.NewCertPool()
 	if !out.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("redis CA file %s has no PEM certificate", c.caFile)
+		return nil, fmt.Errorf("REDIS_CA_FILE (%s) must hold a certificate in PEM", c.caFile)
 	}
 	return out, nil
 }

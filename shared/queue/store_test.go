@@ -41,14 +41,16 @@ func TestStoreConfigurationIsChecked(t *testing.T) {
 	}{
 		{"an empty address is an error", queue.RedisEnv{}, "empty"},
 		{"only commas are an empty address", queue.RedisEnv{Addr: " , "}, "empty"},
+		{"an address without a port", queue.RedisEnv{Addr: "h"}, "REDIS_ADDR must be host:port"},
+		{"an IPv6 address", queue.RedisEnv{Addr: "[::1]:6379"}, ""},
 		{"a URL is not an address, and is not repeated", queue.RedisEnv{Addr: "redis://u:hunter2@h:6379"}, "host:port"},
-		{"glob characters in the prefix", queue.RedisEnv{Addr: "h:1", KeyPrefix: "a*"}, "'*'"},
+		{"glob characters in the prefix", queue.RedisEnv{Addr: "h:1", KeyPrefix: "a*"}, "REDIS_KEY_PREFIX: key prefix \"a*\""},
 		{"a prefix of colons only", queue.RedisEnv{Addr: "h:1", KeyPrefix: "::"}, "empty"},
 		{"a negative database", queue.RedisEnv{Addr: "h:1", DB: -1}, "-1"},
 		{"a database other than 0 on a cluster", queue.RedisEnv{Addr: "h:1,h:2", DB: 3}, "Cluster"},
 		{"a database other than 0 behind Sentinels", queue.RedisEnv{Addr: "h:1,h:2", DB: 3, MasterName: "m"}, ""},
-		{"a CA file that is not there", queue.RedisEnv{Addr: "h:1", CAFile: "/nowhere/ca.crt"}, "CA file"},
-		{"a CA file without a certificate", queue.RedisEnv{Addr: "h:1", CAFile: notPEM}, "PEM"},
+		{"a CA file that is not there", queue.RedisEnv{Addr: "h:1", CAFile: "/nowhere/ca.crt"}, "REDIS_CA_FILE must be a readable file"},
+		{"a CA file without a certificate", queue.RedisEnv{Addr: "h:1", CAFile: notPEM}, "REDIS_CA_FILE ("},
 		{"one address", queue.RedisEnv{Addr: "h:1"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

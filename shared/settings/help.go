@@ -46,8 +46,8 @@ func table(vars []variable) string {
 	}
 	for _, v := range vars {
 		if v.secret {
-			fmt.Fprintf(w, "%s\ttext\t\tthe same, read from this file\n", v.name+fileSuffix)
-			fmt.Fprintf(w, "%s\ttext\t\tthe same, read through the AWS Parameters and Secrets extension\n", v.name+arnSuffix)
+			fmt.Fprintf(w, "%s\ttext\t\t%s, read from this file\n", v.name+fileSuffix, v.name)
+			fmt.Fprintf(w, "%s\ttext\t\t%s, read through the AWS Parameters and Secrets extension\n", v.name+arnSuffix, v.name)
 		}
 	}
 	w.Flush()

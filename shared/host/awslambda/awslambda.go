@@ -28,6 +28,7 @@ import (
 
 // Config is what the host itself reads.
 type Config struct {
+	host.Logging
 	EventPath string `envconfig:"LAMBDA_EVENT_PATH" default:"/" desc:"path that schedules, queue records and direct invocations are posted to"`
 	LogsPath  string `envconfig:"LAMBDA_LOGS_PATH" default:"/audit-webhook/default" desc:"path that CloudWatch Logs subscriptions are posted to; {cluster} becomes the EKS cluster of the log group"`
 }

@@ -3,6 +3,7 @@ package knative
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -13,10 +14,12 @@ import (
 	fn "knative.dev/func-go/http"
 
 	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
 
 // Config is what the host itself reads. LISTEN_ADDRESS is func-go's own setting and is listed here for -help.
 type Config struct {
+	host.Logging
 	ListenAddress  string        `envconfig:"LISTEN_ADDRESS" default:"[::]:8080" desc:"address to listen on"`
 	RequestTimeout time.Duration `envconfig:"REQUEST_TIMEOUT" default:"10m" desc:"longest time from a request's first byte to the end of its answer; at least the service's timeoutSeconds"`
 }
@@ -27,6 +30,9 @@ func Main(function string, fromEnv host.FromEnv) {
 }
 
 func run(function string, fromEnv host.FromEnv) error {
+	if err := host.NoArguments(function, os.Args[1:]); err != nil {
+		return err
+	}
 	var cfg Config
 	handler, err := host.Prepare(function, &cfg, fromEnv, os.Stdout)
 	if err != nil || handler == nil {
@@ -38,7 +44,11 @@ func run(function string, fromEnv host.FromEnv) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return NewService(ctx, cfg, handler).Start(ctx)
+	telemetry.New(function).Log.Info("starting", "address", cfg.ListenAddress)
+	if err := NewService(ctx, cfg, handler).Start(ctx); err != nil {
+		return fmt.Errorf("%s: LISTEN_ADDRESS (%s): %w", function, cfg.ListenAddress, err)
+	}
+	return nil
 }
 
 // NewService is the func-go service around a function. Its Handler can be called without listening.

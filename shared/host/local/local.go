@@ -3,6 +3,7 @@ package local
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -13,13 +14,34 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/host"
+	"github.com/tidemark-dev/tidemark/shared/settings"
+	"github.com/tidemark-dev/tidemark/shared/telemetry"
 )
 
 // Config is what the host itself reads.
 type Config struct {
+	host.Logging
 	ListenAddress  string        `envconfig:"LISTEN_ADDRESS" default:"127.0.0.1:8080" desc:"address to listen on"`
+	CertFile       string        `envconfig:"TLS_CERT_FILE" desc:"PEM file of the certificate to serve with, for https; an API server calls admission webhooks, and sends tokens to audit webhooks, over https only"`
+	KeyFile        string        `envconfig:"TLS_KEY_FILE" desc:"PEM file of the certificate's key"`
 	RequestTimeout time.Duration `envconfig:"REQUEST_TIMEOUT" default:"10m" desc:"longest time from a request's first byte to the end of its answer"`
 	DrainTimeout   time.Duration `envconfig:"DRAIN_TIMEOUT" default:"30s" desc:"how long requests in flight may go on after SIGTERM"`
+}
+
+// Validate reads the certificate, so that a wrong one is found at the start.
+func (c *Config) Validate() error {
+	switch {
+	case c.CertFile == "" && c.KeyFile == "":
+		return nil
+	case c.CertFile == "":
+		return settings.Missing("TLS_CERT_FILE", "TLS_KEY_FILE is set, so https is meant")
+	case c.KeyFile == "":
+		return settings.Missing("TLS_KEY_FILE", "TLS_CERT_FILE is set, so https is meant")
+	}
+	if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
+		return settings.Invalid("TLS_CERT_FILE", c.CertFile, "must be a PEM certificate that goes with TLS_KEY_FILE (%s): %v", c.KeyFile, err)
+	}
+	return nil
 }
 
 // Main runs the function until SIGTERM or SIGINT; requests in flight are finished first.
@@ -28,6 +50,9 @@ func Main(function string, fromEnv host.FromEnv) {
 }
 
 func run(function string, fromEnv host.FromEnv) error {
+	if err := host.NoArguments(function, os.Args[1:]); err != nil {
+		return err
+	}
 	var cfg Config
 	handler, err := host.Prepare(function, &cfg, fromEnv, os.Stdout)
 	if err != nil || handler == nil {
@@ -37,8 +62,9 @@ func run(function string, fromEnv host.FromEnv) error {
 	defer stop()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.ListenAddress)
 	if err != nil {
-		return fmt.Errorf("LISTEN_ADDRESS (%s) must be free to listen on: %w", cfg.ListenAddress, err)
+		return fmt.Errorf("%s: LISTEN_ADDRESS (%s) must be free to listen on: %w", function, cfg.ListenAddress, err)
 	}
+	telemetry.New(function).Log.Info("listening", "address", listener.Addr().String(), "https", cfg.CertFile != "")
 	return Serve(ctx, cfg, listener, handler)
 }
 
@@ -53,7 +79,13 @@ func Serve(ctx context.Context, cfg Config, listener net.Listener, handler http.
 		BaseContext:       func(net.Listener) context.Context { return host.WithDraining(context.Background(), ctx.Done()) },
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() {
+		if cfg.CertFile != "" {
+			failed <- server.ServeTLS(listener, cfg.CertFile, cfg.KeyFile)
+			return
+		}
+		failed <- server.Serve(listener)
+	}()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
