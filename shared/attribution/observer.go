@@ -116,7 +116,7 @@ func (o *Observer) live(s *Sighting) {
 }
 
 // boundSlack is how long a write may take from its stamp to its version.
-const boundSlack = 2 * time.Second
+const boundSlack = time.Second
 
 // knownTime is a time at which, or before which, this change happened by its own stamps.
 func (s *Sighting) knownTime() time.Time {

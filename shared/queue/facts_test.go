@@ -213,6 +213,14 @@ func TestOrderOfFacts(t *testing.T) {
 			exact: "absent", last: "alice weak",
 		},
 		{
+			name: "but one that is proven to have written it has it",
+			in: []request{
+				{user: "alice", verb: "update", received: 1, staged: 50, request: object("u", "6"), answer: object("u", "7")},
+				{user: "bob", verb: "patch", received: 10, staged: 20, answer: object("u", "7")}, {user: "carol", verb: "patch", received: 30, staged: 60, answer: object("u", "7")},
+			},
+			exact: "alice exact_user", last: "carol weak",
+		},
+		{
 			name:  "overlapping requests of one user do not contest each other",
 			in:    []request{{user: "alice", verb: "patch", received: 1, staged: 50, answer: object("u", "7")}, {user: "alice", verb: "patch", received: 10, staged: 20, answer: object("u", "7")}},
 			exact: "alice exact_user", last: "alice weak",

@@ -21,16 +21,17 @@ import (
 // An empty value stands for that of the key before, with its three more.
 // returns a digit for each key: 1 when the value is now the stored one, 0 when another stays
 //
-// "v" claims a version for a Record. The earliest stageTimestamp keeps the version, as a request that changed
-// nothing repeats it later; with equal stamps what is there stays. For a version that carries a
-// deletionTimestamp a delete goes before other verbs: its rank is 1, all others' 0; the best of those stays with
-// it, as write, since a delete of an object that is going already changes nothing. An earlier request of
-// somebody else is kept as a claim, whatever the order of arrival. Three more: stage, received, author.
+// "v" claims a version for a Record. One that is proven to have written it goes before one that is not. Of equals the
+// earliest stageTimestamp keeps the version, as a request that changed nothing repeats it later; with equal stamps what
+// is there stays. For a version that carries a deletionTimestamp a delete goes before other verbs: its rank is 1, all
+// others' 0; the best of those stays with it, as write, since a delete of an object that is going already changes
+// nothing. An earlier request of somebody else is kept as a claim, whatever the order of arrival. Three more: stage,
+// received, author.
 //
-// "l" files a Record as the last of its object: the newest write (rank 0) by stageTimestamp or, before any
-// write, the newest delete that may have been a dry run (rank 1) or, before that, the first one that started the
-// removal (rank 2) or, before that, the newest one that finished it (rank 3). With equal stamps the newcomer stays, but not among started removals. Three more: stage, received,
-// author.
+// "l" files a Record as the last of its object: the newest write (rank 0) by stageTimestamp or, before any write, the
+// newest delete that may have been a dry run (rank 1) or, before that, the first one that started the removal (rank 2)
+// or, before that, the newest one that finished it (rank 3). With equal stamps the newcomer stays, but not among started
+// removals. Three more: stage, received, author.
 //
 // "q" files a Request among those of the same name or collection, a line each, of which the newest are kept.
 // Three more: its time in µs, and two that are empty.
@@ -106,7 +107,10 @@ local function contend(value, record, newcomer, newstage, newreceived, author)
   if received == '' then received = stage end
   local claims, changed = merge(record, {author = record.author, what = 'received', at = received},
     {author = author, what = 'received', at = newreceived}, earlier)
-  if earlier(newstage, stage) then return with(newcomer, needed(claims, author, newreceived)), true, true end
+  local proven = string.find(newcomer, ',"proven":true', 1, true) ~= nil
+  local wins = earlier(newstage, stage)
+  if proven ~= (record.proven == true) then wins = proven end
+  if wins then return with(newcomer, needed(claims, author, newreceived)), true, true end
   return with(value, needed(claims, record.author, received)), changed, false
 end
 local function claimVersion(key, newcomer, newrank, newstage, newreceived, author)
