@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/attribution"
@@ -50,6 +51,8 @@ type function struct {
 	turns  *turns
 	seen   *measures
 	decode auditstream.Options
+
+	deniedAt atomic.Int64 // when it was last logged
 }
 
 // New is the function over a store. It fails when cfg has no usable tokens.
@@ -88,7 +91,7 @@ func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !host.Trusted(r.Context()) {
 		if status := f.access.check(r, to.route); status != 0 {
-			f.refuse(w, status, errors.New("the Bearer token does not open this route"))
+			f.denied(w, r, status, to.route)
 			return
 		}
 	}
@@ -155,6 +158,22 @@ func (f *function) unavailable(w http.ResponseWriter, cause string, err error) {
 	f.seen.unavailable.WithLabelValues(cause).Inc()
 	w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}
+
+// denied refuses a request that may not use the route, and logs that once a minute: an API server that is not let in
+// says so in its own log only.
+func (f *function) denied(w http.ResponseWriter, r *http.Request, status int, route string) {
+	err := errors.New("the Bearer token does not open this route")
+	switch {
+	case status == http.StatusServiceUnavailable:
+		err = errors.New("the tokens cannot be read now")
+	case r.Header.Get("Authorization") == "":
+		err = errors.New("no Bearer token was sent; an API server sends its token over https only")
+	}
+	if now, last := f.now().UnixNano(), f.deniedAt.Load(); now-last >= int64(time.Minute) && f.deniedAt.CompareAndSwap(last, now) {
+		f.tel.Log.Warn("requests are not let in, of which one is told a minute", "route", route, "status", status, "error", err)
+	}
+	f.refuse(w, status, err)
 }
 
 func (f *function) refuse(w http.ResponseWriter, status int, err error) {

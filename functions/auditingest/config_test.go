@@ -44,11 +44,12 @@ func TestConfigurationMistakesNameTheRule(t *testing.T) {
 
 func TestTokensThatCannotBeReadStopTheStart(t *testing.T) {
 	for text, want := range map[string]string{
-		"hunter2":              "AUDIT_TOKENS: pair 1 must be route=token",
-		"default=a,=hunter2":   "AUDIT_TOKENS: pair 2 must be route=token",
-		"default=a,hunter2=":   "AUDIT_TOKENS: pair 2 must be route=token",
-		" , ,":                 "AUDIT_TOKENS is not set: it holds no route=token pair",
-		"default=a,\nhunter2 ": "AUDIT_TOKENS: pair 2 must be route=token",
+		"hunter2":               "AUDIT_TOKENS: pair 1 must be route=token",
+		"default=a,=hunter2":    "AUDIT_TOKENS: pair 2 must be route=token",
+		"default=a,hunter2=":    "AUDIT_TOKENS: pair 2 must be route=token",
+		"default=a,b/c=hunter2": "AUDIT_TOKENS: pair 2: the route must be 1 to 253 printable characters without a slash",
+		" , ,":                  "AUDIT_TOKENS is not set: it holds no route=token pair",
+		"default=a,\nhunter2 ":  "AUDIT_TOKENS: pair 2 must be route=token",
 	} {
 		cfg := config(func(c *auditingest.Config) { c.Tokens = settings.NewSecret(text) })
 		_, err := auditingest.New(cfg, &fakeStore{}, telemetry.WriteTo(io.Discard, "auditingest"))

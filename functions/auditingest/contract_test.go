@@ -249,6 +249,23 @@ func TestARouteIsStoredAsItReads(t *testing.T) {
 	}
 }
 
+func TestWhoIsNotLetInIsToldWhyAndLoggedOnceAMinute(t *testing.T) {
+	var logs bytes.Buffer
+	f := newFunction(t, config(), &fakeStore{}, &logs)
+	for token, want := range map[string]string{"": "no Bearer token was sent; an API server sends its token over https only", "hunter2": "the Bearer token does not open this route"} {
+		var header map[string]string
+		if token != "" {
+			header = bearer(token)
+		}
+		if w := send(f, "POST", "/audit-webhook/default", header, strings.NewReader(list())); w.Code != 401 || strings.TrimSpace(w.Body.String()) != want {
+			t.Errorf("token %q: %d %q, want %q", token, w.Code, w.Body, want)
+		}
+	}
+	if got := logs.String(); strings.Count(got, "not let in") != 1 || !strings.Contains(got, `"route":"default","status":401`) || strings.Contains(got, "hunter2") {
+		t.Errorf("logged:\n%s", got)
+	}
+}
+
 func TestARefusalTellsWhatToDo(t *testing.T) {
 	f := newFunction(t, config(), &fakeStore{}, io.Discard)
 	if w := send(f, "GET", "/audit-webhook/default", bearer("sesame"), nil); w.Header().Get("Allow") != "POST" {

@@ -73,6 +73,9 @@ func parseTokens(text string) ([]grant, error) {
 		if route, token = strings.TrimSpace(route), strings.TrimSpace(token); !found || route == "" || token == "" {
 			return nil, fmt.Errorf("AUDIT_TOKENS: pair %d must be route=token", i+1)
 		}
+		if route != anyRoute && !validRoute(route) {
+			return nil, fmt.Errorf("AUDIT_TOKENS: pair %d: %w", i+1, errBadRoute)
+		}
 		grants = append(grants, grant{route: route, digest: sha256.Sum256([]byte(token))})
 	}
 	if len(grants) == 0 {

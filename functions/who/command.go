@@ -32,6 +32,9 @@ func Command(args []string, out io.Writer) error {
 		flags.Usage()
 		return errors.New("a resource and an object are needed")
 	}
+	if *limit < 1 || *limit > maxLimit {
+		return fmt.Errorf("-limit (%d) must be between 1 and %d", *limit, maxLimit)
+	}
 	namespace, name, namespaced := strings.Cut(flags.Arg(1), "/")
 	if !namespaced {
 		namespace, name = "", namespace
@@ -42,7 +45,7 @@ func Command(args []string, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), f.cfg.Timeout)
 	defer cancel()
-	answer, err := f.answer(ctx, Question{Resource: flags.Arg(0), Namespace: namespace, Name: name}, min(*limit, maxLimit))
+	answer, err := f.answer(ctx, Question{Resource: flags.Arg(0), Namespace: namespace, Name: name}, *limit)
 	if err = errors.Join(err, stop()); err != nil {
 		return err
 	}
@@ -61,6 +64,16 @@ func (a *Answer) print(out io.Writer) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	switch {
+	case len(a.Targets) == 0 && len(a.Changes) == 0:
+		where := ""
+		if a.Namespace != "" {
+			where = " of namespace " + plain(a.Namespace)
+		}
+		fmt.Fprintf(out, "no target mirrors %s%s: is it the plural with its group, such as deployments.apps?\n", plain(a.Resource), where)
+	case len(a.Changes) == 0 && len(a.Incomplete) == 0:
+		fmt.Fprintf(out, "no change of it in the last commits of %s\n", strings.Join(a.Targets, ", "))
 	}
 	for _, what := range a.Incomplete {
 		if _, err := fmt.Fprintln(out, "not asked:", what); err != nil {

@@ -58,6 +58,8 @@ type Question struct {
 // Answer is what is known of the object.
 type Answer struct {
 	Question
+	// Targets are those that mirror the object; without any there is no history to tell.
+	Targets []string `json:"targets"`
 	// Changes are the last ones, the newest first: in the order of the branch, which for one object is the cluster's.
 	// Those of several branches are put together by their times.
 	Changes []Change `json:"changes"`
@@ -165,9 +167,10 @@ func (f *function) answer(ctx context.Context, q Question, limit int) (*Answer, 
 	if err != nil {
 		return nil, err
 	}
-	out := &Answer{Question: q, Changes: []Change{}}
+	out := &Answer{Question: q, Targets: []string{}, Changes: []Change{}}
 	routes := []string{}
 	for _, t := range targets {
+		out.Targets = append(out.Targets, t.Name)
 		if !slices.Contains(routes, t.Spec.AuditRoute) {
 			routes = append(routes, t.Spec.AuditRoute)
 		}

@@ -130,6 +130,7 @@ func TestWhoTellsHistoryAndTheLiveVersion(t *testing.T) {
 	w := newWorld(t)
 	want := Answer{
 		Question: Question{Resource: "configmaps", Namespace: "shop", Name: "prices"},
+		Targets:  []string{"prod"},
 		Changes: []Change{
 			{Target: "prod", Verb: "update", ResourceVersion: "341", Class: "replay"},
 			{Target: "prod", Verb: "update", ResourceVersion: "340", Class: "absent", Why: "several"},
@@ -151,7 +152,7 @@ func TestWhoTellsHistoryAndTheLiveVersion(t *testing.T) {
 	if got := w.ask(t, "/who?resource=configmaps&namespace=shop&name=ledger"); len(got.Changes) != 0 || got.Live != nil || got.Incomplete != nil {
 		t.Errorf("an object that is gone: %+v", got)
 	}
-	if got := w.ask(t, "/who?resource=configmaps&namespace=platform&name=limits"); len(got.Changes) != 0 || got.Live != nil {
+	if got := w.ask(t, "/who?resource=configmaps&namespace=platform&name=limits"); len(got.Changes) != 0 || len(got.Targets) != 0 || got.Live != nil {
 		t.Errorf("an object that no target mirrors: %+v", got)
 	}
 }
@@ -225,6 +226,31 @@ func TestWhoIsAskedWithAToken(t *testing.T) {
 	}
 	if strings.Contains(w.logs.String(), "s3cret") {
 		t.Errorf("the token is in the log:\n%s", w.logs)
+	}
+}
+
+func TestAnEmptyAnswerSaysWhatItMeans(t *testing.T) {
+	q := Question{Resource: "configmap", Namespace: "shop", Name: "prices"}
+	for want, a := range map[string]*Answer{
+		"no target mirrors configmap of namespace shop: is it the plural with its group, such as deployments.apps?": {Question: q},
+		"no change of it in the last commits of prod":                                                               {Question: q, Targets: []string{"prod"}},
+		"not asked: history of target prod":                                                                         {Question: q, Targets: []string{"prod"}, Incomplete: []string{"history of target prod"}},
+	} {
+		var out bytes.Buffer
+		if err := a.print(&out); err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 2 || lines[1] != want {
+			t.Errorf("printed\n%s\nwant the line %q", out.String(), want)
+		}
+	}
+}
+
+func TestTheCommandRefusesALimitThatIsNone(t *testing.T) {
+	for _, limit := range []string{"0", "-3", "501"} {
+		if err := Command([]string{"-limit", limit, "configmaps", "shop/prices"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "-limit ("+limit+") must be between 1 and 500") {
+			t.Errorf("-limit %s: %v", limit, err)
+		}
 	}
 }
 
