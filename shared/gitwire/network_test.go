@@ -67,3 +67,26 @@ func listen(t testing.TB) net.Listener {
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener
 }
+
+// deafAfter passes TCP through, but of what clients send only the first bytes; after them it reads no more.
+func deafAfter(t testing.TB, to string, bytes int64) (address string) {
+	t.Helper()
+	listener := listen(t)
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+			go func() { _, _ = io.CopyN(server, client, bytes) }()
+			go func() { _, _ = io.Copy(client, server) }()
+		}
+	}()
+	return listener.Addr().String()
+}

@@ -239,6 +239,20 @@ func TestSSHSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A server that gives up in the middle of a large request has said why.
+func TestAnSSHServerThatStopsReadingHasSaidWhy(t *testing.T) {
+	server := gittest.NewServer(t)
+	server.Repository("r.git")
+	door := server.SSH(gittest.SSHOptions{})
+	cred := credentials(t, door.URL("r.git"), map[string][]byte{"identity": door.Identity, "known_hosts": door.KnownHosts()})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := newPool(t).Exchange(ctx, endpoint(t, door.URL("r.git")), cred, gitwire.Request{Service: gitwire.ReceivePack, Body: make([]byte, 8<<20)})
+	if remote := new(gitwire.RemoteError); !errors.As(err, &remote) || !strings.Contains(remote.Text, "bad line length") {
+		t.Errorf("error %v, want the server's words", err)
+	}
+}
+
 // Every wait ends with the context: dialling, shaking hands, opening a session, and reading.
 func TestSilentServers(t *testing.T) {
 	silent := gittest.Silent(t)
@@ -258,5 +272,39 @@ func TestSilentServers(t *testing.T) {
 				t.Errorf("error %v, want the deadline's", err)
 			}
 		})
+	}
+}
+
+// A server that stops reading in the middle of a request holds nobody beyond the context: neither who sends, nor who
+// shares the connection.
+func TestASilentServerHoldsNoSender(t *testing.T) {
+	server := gittest.NewServer(t)
+	server.Repository("r.git")
+	door := server.SSH(gittest.SSHOptions{})
+	address := deafAfter(t, door.Addr, 64<<10)
+	url := "ssh://git@" + address + "/r.git"
+	cred := credentials(t, url, map[string][]byte{"identity": door.Identity, "known_hosts": gittest.KnownHost(address, door.HostKeys["ed25519"])})
+	pool := newPool(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	command := gitwire.AppendPacket(nil, strings.Repeat("0", 40)+" "+strings.Repeat("a", 40)+" refs/heads/main\n")
+	body := bytes.Repeat(command, (8<<20)/len(command))
+	ended := make(chan error)
+	const senders = 6 // more than the buffers of the connection hold
+	for range senders {
+		go func() {
+			_, err := pool.Exchange(ctx, endpoint(t, url), cred, gitwire.Request{Service: gitwire.ReceivePack, Body: body})
+			ended <- err
+		}()
+	}
+	for range senders {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v, want the deadline's", err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a sender still waits long after the deadline")
+		}
 	}
 }

@@ -125,11 +125,14 @@ func (s *sshSession) open(ep *giturl.Endpoint, req Request) (err error) {
 	return nil
 }
 
-// abandon ends a session whose context has ended. A server that does not confirm it loses the connection, so that
-// nothing stays blocked on it.
+// abandon ends a session that nobody waits for any more. A server that does not confirm it loses the connection, so that
+// nothing stays blocked on it: not even saying goodbye, to a server that has stopped reading.
 func (s *sshSession) abandon() {
 	_ = s.stdout.CloseWithError(s.ctx.Err())
-	_ = s.session.Close()
+	go func() {
+		_ = s.stdin.Close()
+		_ = s.session.Close()
+	}()
 	select {
 	case <-s.done:
 	case <-time.After(closeGrace):
@@ -141,7 +144,6 @@ func (s *sshSession) abandon() {
 func (s *sshSession) Close() error {
 	s.closed.Do(func() {
 		if s.stop() {
-			_ = s.stdin.Close()
 			go s.abandon()
 		}
 		<-s.conn.slots
@@ -182,7 +184,9 @@ func (p *Pool) exchangeSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitau
 		if _, err = s.stdin.Write(req.Body); err == nil {
 			err = s.stdin.Close()
 		}
-		err = transportError(ctx, err)
+		if err = transportError(ctx, err); errors.Is(err, io.EOF) {
+			err = ErrTruncated // the server ended the session before it had read all
+		}
 	}
 	if err != nil {
 		err = s.explain(err)
