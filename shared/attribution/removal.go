@@ -32,6 +32,12 @@ func (j *judge) removal() Resolution {
 		r, _ := j.version()
 		return r
 	}
+	if g := j.Gone; g != nil && g.removes() && !strings.HasPrefix(g.Author, nodePrefix) && j.seen.stepsDeletion() && j.seen.GraceSeconds == 0 && j.steps(g) {
+		if g.Contested(j.skew) {
+			return nobody(WhyContested)
+		}
+		return j.begun(g, classify(g, false))
+	}
 	if j.Last != nil && j.Last.removes() {
 		if r, decided := j.deletedUID(); decided {
 			return r

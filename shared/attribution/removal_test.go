@@ -29,6 +29,14 @@ func TestRemovalsResolve(t *testing.T) {
 			Last:     record("bob delete 7.1-7.2 unverified", DeletionFinal), Named: list("alice delete 9.1-9.2"),
 		}, "alice weak deleted-name provisional"},
 
+		{"a forced delete of a pod that was going already", 0, Evidence{
+			Sighting: see(Modified, version{rv: "5", made: 1, deletion: 39, grace: 30}, version{rv: "6", made: 1, deletion: 11}),
+			Last:     record("alice delete 9.1-9.2", DeletionStarted), Gone: record("bob delete 11.1-11.2", DeletionStarted),
+		}, "bob weak deleted-uid provisional"},
+		{"is not the kubelet's", 0, Evidence{
+			Sighting: see(Modified, version{rv: "5", made: 1, deletion: 39, grace: 30}, version{rv: "6", made: 1, deletion: 11}),
+			Last:     record("alice delete 9.1-9.2", DeletionStarted), Gone: record("system:node:n1 delete 11.1-11.2", DeletionStarted),
+		}, "absent mismatch"},
 		{"two people's deletes of a pod that went in two steps", 0, Evidence{
 			Sighting: see(Modified, version{rv: "5", made: 1, deletion: 39, grace: 30}, version{rv: "6", made: 1, deletion: 9}),
 			Last: record("alice delete 9.1-9.2", DeletionStarted, func(r *Record) {

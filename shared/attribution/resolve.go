@@ -13,6 +13,10 @@ type Evidence struct {
 	// Whoever looks up leaves Last nil for a change that is not a removal.
 	Exact, Last, Version *Record
 
+	// Gone is filed under the uid and the version in which the object was gone, where that came next. Some deletes answer
+	// with it, and have made this change on the way.
+	Gone *Record
+
 	// Sighting is what the watch saw. What follows is only looked at with it.
 	Sighting *Sighting
 	// Named are the requests under the object's name, Scoped the collection deletes of its resource in its

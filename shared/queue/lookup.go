@@ -91,6 +91,7 @@ type evidenceCmds struct {
 	resource             string
 	seen                 *attribution.Sighting
 	exact, last, version *stored
+	gone                 *stored
 	// Only with a Sighting.
 	named, scoped, scopedAll, namespace, crd *stored
 	owners                                   []ownerCmds
@@ -136,6 +137,9 @@ func (r *reader) askFor(q subject) evidenceCmds {
 	e.named = r.get(appendNameKey(r.key[:0], prefix, route, gr, s.Namespace, s.Name))
 	if !q.removal {
 		return e
+	}
+	if next := s.Next; next != nil && next.Type == attribution.Deleted && uid != "" {
+		e.gone = r.get(appendExactKey(r.key[:0], prefix, route, gr, uid, next.ResourceVersion))
 	}
 	e.scopedAll = r.get(appendScopeKey(r.key[:0], prefix, route, gr, ""))
 	if s.Namespace != "" {
@@ -184,6 +188,7 @@ func (r *reader) read(e *evidenceCmds) attribution.Evidence {
 		Exact:         record(e.exact),
 		Last:          record(e.last),
 		Version:       record(e.version),
+		Gone:          record(e.gone),
 		Sighting:      e.seen,
 		Named:         r.requests(e.named),
 		Scoped:        slices.Concat(r.requests(e.scoped), r.requests(e.scopedAll)),
