@@ -88,11 +88,7 @@ func FromEnv() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := FromConfig(cfg, store, telemetry.New("refsweep"))
-	if err != nil {
-		return nil, err
-	}
-	return handler, nil
+	return FromConfig(cfg, store, telemetry.New("refsweep"))
 }
 
 // FromConfig makes the function with a store, which it closes when it is stopped.

@@ -86,5 +86,8 @@ func parseRepository(document []byte) (*repository, error) {
 	if repo.Metadata.Namespace == "" {
 		repo.Metadata.Namespace = defaultNamespace
 	}
+	if !isName(repo.Metadata.Namespace, repo.Metadata.Name) {
+		return nil, fmt.Errorf("%q in namespace %q is no name that a cluster would take", repo.Metadata.Name, repo.Metadata.Namespace)
+	}
 	return &repo, nil
 }

@@ -17,6 +17,7 @@ func TestTargetsFiles(t *testing.T) {
 		{name: "no name", text: "kind: GitRepository\nspec: {url: x}\n", err: "document 1: has no metadata.name"},
 		{name: "no URL", text: "kind: GitRepository\nmetadata: {name: a}\n", err: "document 1: GitRepository a has no spec.url"},
 		{name: "twice", text: document("a", "https://h/a", "") + "\n---\n" + document("a", "https://h/b", ""), err: "document 2: GitRepository flux/a is already document 1"},
+		{name: "a name of two lines", text: document(`"a\nb"`, "https://h/a", ""), err: `document 1: "a\nb" in namespace "flux" is no name that a cluster would take`},
 		{name: "no YAML", text: "a: b: https://alice:s3cr3t@h", err: "document 1: is not YAML"},
 	}
 	for _, tt := range tests {

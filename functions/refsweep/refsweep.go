@@ -59,12 +59,16 @@ func New(cfg Config, deps Deps, tel *telemetry.Telemetry) http.Handler {
 }
 
 func (f *function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	allow := http.MethodPost
+	if r.URL.Path == observationsPath {
+		allow = http.MethodGet
+	}
 	switch {
-	case r.URL.Path == observationsPath && r.Method == http.MethodGet:
-		f.observations(w, r)
-	case r.URL.Path == observationsPath || r.Method != http.MethodPost:
-		w.Header().Set("Allow", "POST")
+	case r.Method != allow:
+		w.Header().Set("Allow", allow)
 		http.Error(w, "a tick is a POST; GET "+observationsPath+" reads what is known", http.StatusMethodNotAllowed)
+	case allow == http.MethodGet:
+		f.observations(w, r)
 	default:
 		_, _ = io.CopyN(io.Discard, r.Body, maxTickBytes) // what a tick says does not matter
 		f.tick(w, r)
@@ -87,7 +91,7 @@ func (f *function) tick(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		f.fail(w, "begin", err)
+		f.fail(w, r, "begin", err)
 		return
 	}
 	notified := []gitpoll.Move(nil)
@@ -99,7 +103,7 @@ func (f *function) tick(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		f.fail(w, "sweep", err)
+		f.fail(w, r, "sweep", err)
 		return
 	}
 	sent, err := f.notify(ctx, sweep, moves)
@@ -107,7 +111,7 @@ func (f *function) tick(w http.ResponseWriter, r *http.Request) {
 	f.report(summary, start, err)
 	if err != nil {
 		notified = sent
-		f.fail(w, "notify", err)
+		f.fail(w, r, "notify", err)
 		return
 	}
 	// The answer is a notification too: what it names is noted after it was written.
@@ -176,12 +180,16 @@ func (f *function) skip(w http.ResponseWriter, outcome string, why error) {
 	_ = writeJSON(w, http.StatusOK, map[string]string{"skipped": why.Error()}) // nothing hangs on the answer
 }
 
-// fail answers a tick that did not come to its end.
-func (f *function) fail(w http.ResponseWriter, doing string, err error) {
+// fail answers a tick that did not come to its end. What went wrong may name sources, and is for those who may read names.
+func (f *function) fail(w http.ResponseWriter, r *http.Request, doing string, err error) {
 	f.sweeps.WithLabelValues("failed").Inc()
 	f.tel.Log.Error("sweep failed", "doing", doing, "error", err)
 	w.Header().Set("Retry-After", "30")
-	_ = writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": doing + ": " + err.Error()}) // the caller is gone or will see
+	text := doing + " failed"
+	if f.mayRead(r) {
+		text = doing + ": " + err.Error()
+	}
+	_ = writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": text}) // the caller is gone or will see
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) error {

@@ -272,9 +272,30 @@ func TestReadToken(t *testing.T) {
 			t.Errorf("observations with token %q: %d, want %d", tok, code, want)
 		}
 	}
+	w.targets(document("secret-source", r.URL, onMain), document("secret-source", r.URL, onMain))
+	if code, body := w.post(t.Context(), ""); code != http.StatusServiceUnavailable || strings.Contains(string(body), "secret-source") {
+		t.Errorf("a failed tick of somebody unknown: %d %s, want no names", code, body)
+	}
+	if _, body := w.post(host.WithTrust(t.Context()), ""); !strings.Contains(string(body), "secret-source is already document 1") {
+		t.Errorf("a failed tick of the platform: %s, want what is wrong", body)
+	}
 	_, body2 := w.get("/observations?name=b", "s3cr3t")
 	if !strings.Contains(body2, `"sources":[]`) {
 		t.Errorf("a source that is not there: %s", body2)
+	}
+}
+
+func TestMethods(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ method, path, allow string }{
+		{http.MethodGet, "/", "POST"}, {http.MethodPut, "/tick", "POST"},
+		{http.MethodPost, "/observations", "GET"}, {http.MethodDelete, "/observations", "GET"},
+	} {
+		rec := httptest.NewRecorder()
+		w.h.ServeHTTP(rec, httptest.NewRequest(tt.method, tt.path, nil))
+		if rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != tt.allow {
+			t.Errorf("%s %s: %d, Allow %q; want 405, %q", tt.method, tt.path, rec.Code, rec.Header().Get("Allow"), tt.allow)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func (d DirSecrets) SecretData(_ context.Context, name types.NamespacedName) (ma
 	if d == "" {
 		return nil, errors.New("SWEEP_SECRETS_DIR is not set")
 	}
-	if len(validation.IsDNS1123Subdomain(name.Name)) > 0 || name.Namespace != "" && len(validation.IsDNS1123Label(name.Namespace)) > 0 {
+	if !isName(name.Namespace, name.Name) {
 		return nil, errors.New("not the name of a Secret")
 	}
 	folder := filepath.Join(string(d), name.Namespace, name.Name)
@@ -117,6 +117,11 @@ func (d DirSecrets) SecretData(_ context.Context, name types.NamespacedName) (ma
 		data[f.Name()] = value
 	}
 	return data, nil
+}
+
+// isName says whether a cluster would take a namespace and a name.
+func isName(namespace, name string) bool {
+	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // managedSecrets reads Secrets where no cluster has them.
