@@ -60,7 +60,7 @@ func (d *drain) ask(ctx context.Context) error {
 // list finds the CommitRequests of the branch that are not done. Changes do not wait for a list that fails.
 func (d *drain) list(ctx context.Context) {
 	d.nextAsked = d.now().Add(askEvery)
-	objects, err := d.cluster.PendingCommitRequests(ctx)
+	objects, _, err := d.cluster.PendingCommitRequests(ctx)
 	if err != nil {
 		d.log.Warn("CommitRequests cannot be read", "error", err)
 	}
@@ -84,12 +84,13 @@ func (d *drain) list(ctx context.Context) {
 	}
 }
 
-// strayRequests answers the CommitRequests that name no target. A tick does that, which knows every target.
+// strayRequests answers the CommitRequests that name no target, and deletes those that are done and have stayed for as
+// long as they asked for. A tick does that, which knows every target.
 func (f *Function) strayRequests(ctx context.Context, targets []*target) {
 	if f.cfg.TargetsFile != "" {
 		return
 	}
-	objects, err := f.cluster.PendingCommitRequests(ctx)
+	objects, expired, err := f.cluster.PendingCommitRequests(ctx)
 	if err != nil {
 		f.log.Warn("CommitRequests cannot be read", "error", err)
 	}
@@ -102,6 +103,12 @@ func (f *Function) strayRequests(ctx context.Context, targets []*target) {
 		})
 		if err != nil {
 			f.log.Warn("the status of a CommitRequest cannot be written", "error", err)
+		}
+	}
+	for _, object := range expired {
+		if err := f.cluster.DeleteCommitRequest(ctx, &object); err != nil {
+			f.log.Warn("a CommitRequest whose time is over cannot be deleted", "error", err)
+			return // the next tick tries again
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -183,17 +184,17 @@ func wantEvents(t *testing.T, c *kubetest.Cluster, want ...string) {
 func testRequests(t *testing.T, c *kubetest.Cluster, client *kube.Client) {
 	ctx := context.Background()
 	c.ApplyText("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}")
-	for _, name := range []string{"a", "b"} {
-		c.ApplyText("apiVersion: tidemark.dev/v1alpha1\nkind: CommitRequest\nmetadata: {namespace: shop, name: " + name + "}\nspec: {targetRef: {name: prod}, message: why}")
+	for name, ttl := range map[string]string{"a": "", "b": ", ttlSecondsAfterFinished: 0"} {
+		c.ApplyText("apiVersion: tidemark.dev/v1alpha1\nkind: CommitRequest\nmetadata: {namespace: shop, name: " + name + "}\nspec: {targetRef: {name: prod}, message: why" + ttl + "}")
 	}
-	pending, err := client.PendingCommitRequests(ctx)
+	pending, _, err := client.PendingCommitRequests(ctx)
 	if err != nil || len(pending) != 2 {
 		t.Fatalf("got %d requests, %v", len(pending), err)
 	}
 	if err := client.ReportCommitRequest(ctx, &pending[0], kube.CommitOutcome{Reason: kube.ReasonWaiting, Message: "3 changes wait for their authors", Author: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	if pending, err = client.PendingCommitRequests(ctx); err != nil || len(pending) != 2 {
+	if pending, _, err = client.PendingCommitRequests(ctx); err != nil || len(pending) != 2 {
 		t.Fatalf("a request that waits is done: %d, %v", len(pending), err)
 	}
 	for i, outcome := range []kube.CommitOutcome{
@@ -204,8 +205,26 @@ func testRequests(t *testing.T, c *kubetest.Cluster, client *kube.Client) {
 			t.Fatal(err)
 		}
 	}
-	if left, err := client.PendingCommitRequests(ctx); err != nil || len(left) != 0 {
-		t.Errorf("%d requests are left, %v", len(left), err)
+	left, expired, err := client.PendingCommitRequests(ctx)
+	if err != nil || len(left) != 0 || len(expired) != 1 || expired[0].Name != "b" {
+		t.Fatalf("%d requests are left and %v have expired, %v; want b", len(left), expired, err)
+	}
+	another := expired[0]
+	another.UID = "another"
+	for range 2 { // the second time it is gone
+		for _, r := range []kube.CommitRequest{another, expired[0]} {
+			if err := client.DeleteCommitRequest(ctx, &r); err != nil {
+				t.Error(err)
+			}
+			_, err := c.Client(kubetest.Admin).Resource(kube.CommitRequests).Namespace("shop").Get(ctx, "b", metav1.GetOptions{})
+			if r.UID == "another" && another.Labels == nil && err != nil {
+				t.Errorf("another request under its name was deleted: %v", err)
+			}
+			if r.UID != "another" && !apierrors.IsNotFound(err) {
+				t.Errorf("it is still there: %v", err)
+			}
+		}
+		another.Labels = map[string]string{"gone": "true"}
 	}
 	got, err := c.Client(kubetest.Admin).Resource(kube.CommitRequests).Namespace("shop").Get(ctx, "a", metav1.GetOptions{})
 	if err != nil {

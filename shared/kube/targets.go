@@ -44,24 +44,42 @@ func (c *Client) Targets(ctx context.Context) ([]GitTarget, []InvalidTarget, err
 }
 
 // PendingCommitRequests lists the requests that are not done, in all namespaces, oldest first as the API server
-// orders equal lists: by namespace and name. The caller sorts by time where that matters.
-func (c *Client) PendingCommitRequests(ctx context.Context) ([]CommitRequest, error) {
-	var out []CommitRequest
+// orders equal lists: by namespace and name. The caller sorts by time where that matters. Expired are those that are
+// done and have stayed for as long as they asked for.
+func (c *Client) PendingCommitRequests(ctx context.Context) (pending, expired []CommitRequest, err error) {
+	now := c.now()
 	var broken error
-	err := c.each(ctx, CommitRequests, "", func(u *unstructured.Unstructured) {
+	err = c.each(ctx, CommitRequests, "", func(u *unstructured.Unstructured) {
 		var r CommitRequest
 		if err := fromUnstructured(u, &r); err != nil {
 			broken = fmt.Errorf("CommitRequest %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 			return
 		}
-		if !r.Done() && r.DeletionTimestamp == nil {
-			out = append(out, r)
+		switch {
+		case r.DeletionTimestamp != nil:
+		case !r.Done():
+			pending = append(pending, r)
+		case r.Expired(now):
+			expired = append(expired, r)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list CommitRequests: %w", err)
+		return nil, nil, fmt.Errorf("list CommitRequests: %w", err)
 	}
-	return out, broken
+	return pending, expired, broken
+}
+
+// DeleteCommitRequest deletes the very request that was read. One that is gone meanwhile is no error, and another one
+// under its name is left alone.
+func (c *Client) DeleteCommitRequest(ctx context.Context, request *CommitRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &request.UID}}
+	err := c.dynamic.Resource(CommitRequests).Namespace(request.Namespace).Delete(ctx, request.Name, options)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete CommitRequest %s/%s: %w", request.Namespace, request.Name, err)
+	}
+	return nil
 }
 
 // each calls f with every object of a resource, page by page. A list that a page's token outlived begins anew, once;

@@ -181,6 +181,8 @@ type CommitRequest struct {
 type CommitRequestSpec struct {
 	TargetRef TargetReference `json:"targetRef"`
 	Message   string          `json:"message"`
+	// TTLSecondsAfterFinished is how long the request stays once it is done; nil: until somebody deletes it.
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // TargetReference names a GitTarget.
@@ -202,6 +204,19 @@ func (r *CommitRequest) Done() bool {
 	for _, c := range r.Status.Conditions {
 		if c.Type == ConditionCommitted {
 			return c.Status != metav1.ConditionUnknown
+		}
+	}
+	return false
+}
+
+// Expired says whether the request is done and has stayed for as long as it asked for.
+func (r *CommitRequest) Expired(now time.Time) bool {
+	if r.Spec.TTLSecondsAfterFinished == nil {
+		return false
+	}
+	for _, c := range r.Status.Conditions {
+		if c.Type == ConditionCommitted && c.Status != metav1.ConditionUnknown {
+			return !now.Before(c.LastTransitionTime.Add(time.Duration(*r.Spec.TTLSecondsAfterFinished) * time.Second))
 		}
 	}
 	return false

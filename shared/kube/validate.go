@@ -206,6 +206,9 @@ func (r *CommitRequest) Validate() error {
 	if n := len(r.Spec.Message); n == 0 || n > 4096 || strings.TrimSpace(r.Spec.Message) == "" {
 		bad.add("spec.message", fmt.Sprintf("%d characters", n), "must hold 1 to 4096 characters, not only space")
 	}
+	if ttl := r.Spec.TTLSecondsAfterFinished; ttl != nil && *ttl < 0 {
+		bad.add("spec.ttlSecondsAfterFinished", *ttl, "must not be negative")
+	}
 	return bad.err()
 }
 

@@ -116,6 +116,12 @@ func TestCommitRequestValidate(t *testing.T) {
 	if err := r.Validate(); err != nil {
 		t.Errorf("got %v, want valid", err)
 	}
+	for ttl, want := range map[int32]string{0: "", 3600: "", -1: "spec.ttlSecondsAfterFinished (-1) must not be negative"} {
+		r.Spec.TTLSecondsAfterFinished = &ttl
+		if err := r.Validate(); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("ttl %d: got %v, want %q", ttl, err, want)
+		}
+	}
 	r.Spec.Message = " \n"
 	if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "spec.message") {
 		t.Errorf("a message of space: got %v", err)
@@ -123,6 +129,32 @@ func TestCommitRequestValidate(t *testing.T) {
 	r.Spec = CommitRequestSpec{Message: "m"}
 	if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "spec.targetRef.name") {
 		t.Errorf("no target: got %v", err)
+	}
+}
+
+func TestACommitRequestExpiresWhenItsTimeIsOverOnceItIsDone(t *testing.T) {
+	done := func(state metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: ConditionCommitted, Status: state, LastTransitionTime: metav1.NewTime(noon)}}
+	}
+	seconds := func(n int32) *int32 { return &n }
+	for name, c := range map[string]struct {
+		ttl        *int32
+		conditions []metav1.Condition
+		after      time.Duration
+		want       bool
+	}{
+		"pushed, its time is over":            {seconds(60), done(metav1.ConditionTrue), time.Minute, true},
+		"nothing was pending, it is over too": {seconds(60), done(metav1.ConditionFalse), time.Minute, true},
+		"pushed a moment ago":                 {seconds(60), done(metav1.ConditionTrue), 59 * time.Second, false},
+		"at once":                             {seconds(0), done(metav1.ConditionTrue), 0, true},
+		"it waits":                            {seconds(0), done(metav1.ConditionUnknown), time.Hour, false},
+		"nobody has looked at it":             {seconds(0), nil, time.Hour, false},
+		"it is to stay":                       {nil, done(metav1.ConditionTrue), time.Hour, false},
+	} {
+		r := &CommitRequest{Spec: CommitRequestSpec{TTLSecondsAfterFinished: c.ttl}, Status: CommitRequestStatus{Conditions: c.conditions}}
+		if got := r.Expired(noon.Add(c.after)); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

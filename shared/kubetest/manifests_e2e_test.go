@@ -277,6 +277,13 @@ func testCommitRequestRules(t *testing.T, c *Cluster) {
 			t.Errorf("%s: got %v, want an error with %q", tc.name, err, tc.want)
 		}
 	}
+	overdue := build("prod", "m")
+	if err := unstructured.SetNestedField(overdue.Object, int64(-1), "spec", "ttlSecondsAfterFinished"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := requests.Create(ctx, overdue, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "spec.ttlSecondsAfterFinished") {
+		t.Errorf("a negative time to live: got %v", err)
+	}
 	made, err := requests.Create(ctx, build("prod", "why"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ data: {a: b}`)
 	}
 }
 
-const watchcommitAnywhere = "get namespaces/kube-system; get,list commitrequests.tidemark.dev; get,list gittargets.tidemark.dev; " +
+const watchcommitAnywhere = "delete commitrequests.tidemark.dev; get namespaces/kube-system; get,list commitrequests.tidemark.dev; get,list gittargets.tidemark.dev; " +
 	"patch commitrequests/status.tidemark.dev; patch gittargets/status.tidemark.dev; " +
 	"list,watch configmaps; list,watch limitranges; list,watch namespaces; list,watch persistentvolumeclaims; list,watch resourcequotas; " +
 	"list,watch serviceaccounts; list,watch services; list,watch daemonsets.apps; list,watch deployments.apps; list,watch statefulsets.apps; " +

@@ -4,11 +4,13 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tidemark-dev/tidemark/shared/kubetest"
 )
@@ -75,6 +77,34 @@ func TestCommitRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("the request for a target that is not there is done", func() bool { return w.outcome("lost")["reason"] == "TargetNotFound" })
+
+	brief := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "tidemark.dev/v1alpha1", "kind": "CommitRequest", "metadata": map[string]any{"namespace": "shop", "name": "brief"},
+		"spec": map[string]any{"targetRef": map[string]any{"name": "prod"}, "message": "m", "ttlSecondsAfterFinished": int64(1)}}}
+	if _, err := bob.on(commitRequests, "shop").Create(context.Background(), brief, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	there := func() (names []string) {
+		for _, u := range w.cluster.List(kubetest.Listing{GVR: commitRequests, Namespace: "shop"}) {
+			names = append(names, u.GetName())
+		}
+		return names
+	}
+	w.eventually("the request that was to stay for a second is gone", func() bool { return !slices.Contains(there(), "brief") })
+	if got := strings.Join(there(), " "); got != "again lost raise rest" {
+		t.Errorf("the requests %q are there, want those that were to stay", got)
+	}
+
+	// Nobody saw this one being created: no review, and no fact on the route that is asked.
+	hooks := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	if err := w.cluster.Client(kubetest.Admin).Resource(hooks).Delete(context.Background(), "authorcapture.tidemark.dev", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.patchTarget(`{"spec":{"auditRoute":"nobody-posts-here","attributionGrace":"1s"}}`)
+	w.request(alice, "unseen", "By nobody")
+	w.eventually("the request of an unknown author is done", func() bool { return w.outcome("unseen")["reason"] == "AuthorUnknown" })
+	if got := w.outcome("unseen"); got["author"] != nil || got["sha"] != nil {
+		t.Errorf("nobody knows who made the request, and it names %v", got)
+	}
 }
 
 func (w *world) request(by *person, name, message string) {
