@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -161,7 +162,8 @@ func (f *function) mayRead(r *http.Request) bool {
 	return may
 }
 
-// answer asks the branches and the cluster. One that cannot be asked is named and does not hide the others.
+// answer asks the branches and the cluster, all at once. One that cannot be asked, or is slow, is named and does not hide
+// the others.
 func (f *function) answer(ctx context.Context, q Question, limit int) (*Answer, error) {
 	targets, err := f.targets(ctx, q)
 	if err != nil {
@@ -169,25 +171,31 @@ func (f *function) answer(ctx context.Context, q Question, limit int) (*Answer, 
 	}
 	out := &Answer{Question: q, Targets: []string{}, Changes: []Change{}}
 	routes := []string{}
-	for _, t := range targets {
+	changes, failed := make([][]Change, len(targets)), make([]error, len(targets))
+	var asked sync.WaitGroup
+	for i, t := range targets {
 		out.Targets = append(out.Targets, t.Name)
 		if !slices.Contains(routes, t.Spec.AuditRoute) {
 			routes = append(routes, t.Spec.AuditRoute)
 		}
-		changes, err := f.history(ctx, t, q, limit)
-		if err != nil {
-			f.deps.Telemetry.Log.Warn("a branch cannot be read", "target", t.Name, "error", err)
+		asked.Go(func() { changes[i], failed[i] = f.history(ctx, t, q, limit) })
+	}
+	live, err := f.live(ctx, q, routes)
+	asked.Wait()
+	for i, t := range targets {
+		if failed[i] != nil {
+			f.deps.Telemetry.Log.Warn("a branch cannot be read", "target", t.Name, "error", failed[i])
 			out.Incomplete = append(out.Incomplete, "history of target "+t.Name)
 		}
-		out.Changes = merge(out.Changes, changes)
+		out.Changes = merge(out.Changes, changes[i])
 	}
 	out.Changes = out.Changes[:min(len(out.Changes), limit)]
-	if out.Live, err = f.live(ctx, q, routes); err != nil {
+	if err != nil {
 		f.deps.Telemetry.Log.Warn("the live version cannot be told", "error", err)
 		out.Incomplete = append(out.Incomplete, "the live version")
 	}
-	if out.Live != nil {
-		out.Live.Committed = slices.ContainsFunc(out.Changes, func(c Change) bool { return c.ResourceVersion == out.Live.ResourceVersion })
+	if out.Live = live; live != nil {
+		live.Committed = slices.ContainsFunc(out.Changes, func(c Change) bool { return c.ResourceVersion == live.ResourceVersion })
 	}
 	return out, nil
 }

@@ -194,6 +194,24 @@ func TestWhoTellsWhatItCouldNotAsk(t *testing.T) {
 	}
 }
 
+// A branch whose server never answers takes the whole time, and is the only one that is not told.
+func TestASlowBranchHidesNoOther(t *testing.T) {
+	w := newWorld(t)
+	raw, err := os.ReadFile(w.cfg.TargetsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := strings.ReplaceAll(strings.Replace(string(raw), w.repo.URL, "http://"+gittest.Silent(t)+"/cfg", 1), "prod", "slow")
+	if err := os.WriteFile(w.cfg.TargetsFile, []byte(slow+"---\n"+string(raw)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Timeout = 3 * time.Second
+	got := w.ask(t, "/who?resource=configmaps&namespace=shop&name=prices")
+	if diff := cmp.Diff([]string{"history of target slow"}, got.Incomplete); diff != "" || len(got.Changes) != 4 || got.Live == nil {
+		t.Errorf("%d changes, live %+v, incomplete %s", len(got.Changes), got.Live, diff)
+	}
+}
+
 func TestWhoIsAskedWithAToken(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ReadToken = settings.NewSecret("s3cret")
