@@ -78,7 +78,7 @@ func TestBadHostsCostTheirOwnTargetsOnly(t *testing.T) {
 	server := gittest.NewServer(t)
 	r := server.Repository("r.git")
 	commit := r.Commit("main", "first", map[string]string{"f": "x"})
-	const timeout = 3 * time.Second // for the good host on a busy machine; the bad ones are many at once
+	const timeout = 5 * time.Second // for the good host on a busy machine; the bad ones are many at once
 	s := wireSweeper(t, timeout)
 	s.PerHost = 4
 	bad := map[string]string{
