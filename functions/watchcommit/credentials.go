@@ -25,7 +25,9 @@ func (f *Function) open(ctx context.Context, b *branch) error {
 		var credentials *gitauth.Credentials
 		if ref := repository.SecretRef; ref != nil {
 			data, err := f.cluster.SecretData(ctx, *ref)
-			if err == nil {
+			if err != nil {
+				err = ofCluster(err)
+			} else {
 				credentials, err = gitauth.FromSecret(endpoint, data)
 				if err != nil {
 					err = fmt.Errorf("%w: Secret %s/%s: %w", kube.ErrSecretNotReadable, ref.Namespace, ref.Name, err)

@@ -44,7 +44,7 @@ type drain struct {
 
 func (d *drain) run(ctx context.Context) error {
 	token, err := d.acquire(ctx)
-	if d.busy = token == 0; err != nil || d.busy {
+	if d.busy = err == nil && token == 0; err != nil || d.busy {
 		return err
 	}
 	d.token = token
@@ -260,6 +260,7 @@ func (d *drain) failed(err error) error {
 
 // fail notes a trouble of one shard. The others go on.
 func (d *drain) fail(s *shard, err error) {
+	err = ofCluster(err)
 	s.failed = err
 	d.log.Warn("a shard cannot be watched", "target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "error", err)
 	if problem := problemOf(err); problem != nil && s.target.problem == nil {

@@ -20,6 +20,7 @@ func problemOf(err error) *kube.Problem {
 	var status *gitwire.StatusError
 	var api apierrors.APIStatus
 	var store *storeError
+	var cluster *clusterError
 	reason := ""
 	switch {
 	case errors.As(err, &store), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -48,7 +49,7 @@ func problemOf(err error) *kube.Problem {
 		default:
 			reason = kube.ReasonRepositoryUnreachable
 		}
-	case errors.As(err, &api):
+	case errors.As(err, &api), errors.As(err, &cluster):
 		reason = kube.ReasonClusterUnreachable
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			reason = kube.ReasonResourceForbidden
@@ -63,6 +64,14 @@ func problemOf(err error) *kube.Problem {
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
+
+// clusterError is an error of the API server, or of the way to it.
+type clusterError struct{ error }
+
+func (e *clusterError) Unwrap() error { return e.error }
+
+// ofCluster marks an error as the API server's.
+func ofCluster(err error) error { return &clusterError{err} }
 
 // ofStore marks an error as the store's.
 func ofStore(err error) error {

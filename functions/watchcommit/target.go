@@ -132,7 +132,9 @@ func (f *Function) signers(ctx context.Context, b *branch) {
 			continue
 		}
 		data, err := f.cluster.SecretData(ctx, *ref)
-		if err == nil {
+		if err != nil {
+			err = ofCluster(err)
+		} else {
 			var signer *gitcommit.SSHSigner
 			if signer, err = gitcommit.SignerFromSecret(data); err == nil {
 				t.signer = signer
@@ -154,7 +156,7 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 	}
 	served, missing, err := f.cluster.Resolve(ctx, wanted)
 	if err != nil {
-		return err
+		return ofCluster(err)
 	}
 	var all []*shard
 	var keys []queue.Shard
@@ -178,14 +180,14 @@ func (f *Function) watches(ctx context.Context, b *branch) error {
 			absent = append(absent, n.Resource)
 		}
 		if n, err := f.store.SettleShards(ctx, string(t.spec.UID), purposes, absent...); err != nil {
-			return err
+			return ofStore(err)
 		} else if n > 0 {
 			f.log.Info("shards left or changed their purpose: they replay when they are back", "target", t.spec.Name, "shards", n)
 		}
 	}
 	cursors, err := f.store.WatchCursors(ctx, keys)
 	if err != nil {
-		return err
+		return ofStore(err)
 	}
 	for i, s := range all {
 		s.cursor, s.seen = cursors[i], cursors[i]

@@ -1,0 +1,55 @@
+package watchcommit
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-dev/tidemark/shared/kube"
+	"github.com/tidemark-dev/tidemark/shared/valkeytest"
+)
+
+// What the API server or the store does is not put down to the repository, whose URL nobody has to look at then.
+func TestATroubleIsPutDownToWhoHasIt(t *testing.T) {
+	const well = "True Mirroring"
+	for name, c := range map[string]struct {
+		discovery func(*valkeytest.Outage, http.ResponseWriter) bool // true: it has answered
+		want      string
+	}{
+		"the API server": {func(_ *valkeytest.Outage, w http.ResponseWriter) bool {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}, "False " + kube.ReasonClusterUnreachable},
+		"the way to the API server": {func(*valkeytest.Outage, http.ResponseWriter) bool { panic(http.ErrAbortHandler) }, "False " + kube.ReasonClusterUnreachable},
+		"the store": {func(o *valkeytest.Outage, _ http.ResponseWriter) bool {
+			o.Set(valkeytest.Down)
+			return false
+		}, well},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := valkeytest.Mini(t)
+			outage := valkeytest.NewOutage(t, server.Addr)
+			w := newWorld(t, newScenario(1, 2).session, valkeytest.Server{Addr: outage.Addr, Prefix: server.Prefix})
+			cluster := w.serve(nil, smallTarget(""))
+			w.tick()
+			if got := cluster.condition("prod", kube.ConditionReady); !strings.HasPrefix(got, well) {
+				t.Fatalf("it begins as %q", got)
+			}
+			front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if discovers := r.URL.Path == "/api" || r.URL.Path == "/apis"; discovers && c.discovery(outage, rw) {
+					return
+				}
+				cluster.ServeHTTP(rw, r)
+			}))
+			t.Cleanup(front.Close)
+			w.apiURL = front.URL
+			if status, r := post(t, w.function()); status != http.StatusServiceUnavailable || r.Failed != 1 {
+				t.Errorf("status %d, %+v", status, r)
+			}
+			if got := cluster.condition("prod", kube.ConditionReady); !strings.HasPrefix(got, c.want) {
+				t.Errorf("the target is %q, want %s", got, c.want)
+			}
+		})
+	}
+}
