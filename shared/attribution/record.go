@@ -49,11 +49,10 @@ func ParseRecord(value string) (Record, bool) {
 }
 
 // Contested tells whether somebody else's request overlaps the author's, so that nobody can say whose
-// it was, unless the author's is proven to have written the version. skew is what the API servers' clocks may differ by. Two requests received at the very same
-// microsecond have the receipt of something before the API server, not their own: the other's counts as
-// unknown.
+// it was from that alone. skew is what the API servers' clocks may differ by. Two requests received at the very same
+// microsecond have the receipt of something before the API server, not their own: the other's counts as unknown.
 func (r *Record) Contested(skew time.Duration) bool {
-	if len(r.Claims) == 0 || r.Proven {
+	if len(r.Claims) == 0 {
 		return false
 	}
 	if own, err := time.ParseDuration(r.Skew); err == nil {

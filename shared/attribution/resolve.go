@@ -117,7 +117,7 @@ func (j *judge) version() (Resolution, bool) {
 	switch {
 	case r == nil:
 		return Resolution{}, false
-	case r.Contested(j.skew):
+	case !r.Proven && r.Contested(j.skew):
 		return nobody(WhyContested), true
 	case r.removes():
 		return nobody(WhyMismatch), true

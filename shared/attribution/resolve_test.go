@@ -136,6 +136,13 @@ func record(text string, deletion Deletion, more ...func(*Record)) *Record {
 
 func proven(r *Record) { r.Proven = true }
 
+// claimed adds that somebody else's request for the same version was received at that second.
+func claimed(author string, received float64) func(*Record) {
+	return func(r *Record) {
+		r.Claims = append(r.Claims, Claim{Author: author, Received: at(received).Format(time.RFC3339Nano)})
+	}
+}
+
 const gap = "" // as rv: the watch missed something here
 
 // see follows an object through its versions and returns the sighting of the last.
@@ -202,6 +209,9 @@ func TestWritesResolve(t *testing.T) {
 		// The version's own records.
 		{"the record of the version", 0, Evidence{Sighting: see(Modified, before, written), Exact: record("alice patch 7.1-7.2", "")}, "alice exact_user provisional"},
 		{"a record that no late one can outdo", 0, Evidence{Sighting: see(Modified, before, written), Exact: record("alice update 7.1-7.2", "", proven)}, "alice exact_user"},
+		{"nor one that overlapped it", 0, Evidence{Sighting: see(Modified, before, written), Exact: record("alice update 7.1-7.2", "", proven, claimed("flux", 7.15))}, "alice exact_user"},
+		{"a record that one of somebody else overlapped", 0, Evidence{Sighting: see(Modified, before, written), Exact: record("alice update 7.1-7.2", "", claimed("flux", 7.15))}, "absent contested"},
+		{"without what the watch saw a contested record is nobody's", 0, Evidence{Exact: record("alice update 7.1-7.2", "", proven, claimed("flux", 7.15))}, "absent contested"},
 		{"a patch that came a second after the version's stamp changed nothing", 0, Evidence{Sighting: see(Modified, before, written), Exact: record("flux patch 8.1-8.2", "")}, "absent mismatch"},
 		{"nor did one by another field manager than the stamp's", 0, Evidence{Sighting: see(Modified, before, written), Exact: record("flux patch 7.1-7.2 by flux", "")}, "absent mismatch"},
 		{"a change that only takes fields away leaves no stamp to hold a patch against", 0, Evidence{Sighting: see(Modified, before, trimmed), Exact: record("alice patch 8.1-8.2", "")}, "alice exact_user provisional"},

@@ -213,12 +213,20 @@ func TestOrderOfFacts(t *testing.T) {
 			exact: "absent", last: "alice weak",
 		},
 		{
-			name: "but one that is proven to have written it has it",
+			name: "also where one is proven to have written it: that counts with what the watch saw",
 			in: []request{
 				{user: "alice", verb: "update", received: 1, staged: 50, request: object("u", "6"), answer: object("u", "7")},
 				{user: "bob", verb: "patch", received: 10, staged: 20, answer: object("u", "7")}, {user: "carol", verb: "patch", received: 30, staged: 60, answer: object("u", "7")},
 			},
-			exact: "alice exact_user", last: "carol weak",
+			exact: "absent", last: "carol weak",
+		},
+		{
+			name: "the earliest has it, whatever a later one shows",
+			in: []request{
+				{user: "alice", verb: "patch", received: 1, staged: 10, answer: object("u", "7")},
+				{user: "bob", verb: "update", received: 20, staged: 30, request: object("u", "6"), answer: object("u", "7")},
+			},
+			exact: "alice exact_user", last: "bob weak",
 		},
 		{
 			name:  "overlapping requests of one user do not contest each other",

@@ -21,9 +21,9 @@ import (
 // An empty value stands for that of the key before, with its three more.
 // returns a digit for each key: 1 when the value is now the stored one, 0 when another stays
 //
-// "v" claims a version for a Record. One that is proven to have written it goes before one that is not. Of equals the
-// earliest stageTimestamp keeps the version, as a request that changed nothing repeats it later; with equal stamps what
-// is there stays. For a version that carries a deletionTimestamp a delete goes before other verbs: its rank is 1, all
+// "v" claims a version for a Record. The earliest stageTimestamp keeps the version, as a request that changed nothing
+// repeats it later; with equal stamps what is there stays. Of two that overlap one that is proven to have written the
+// version goes before one that is not. For a version that carries a deletionTimestamp a delete goes before other verbs: its rank is 1, all
 // others' 0; the best of those stays with it, as write, since a delete of an object that is going already changes
 // nothing. An earlier request of somebody else is kept as a claim, whatever the order of arrival. Three more: stage,
 // received, author.
@@ -109,7 +109,8 @@ local function contend(value, record, newcomer, newstage, newreceived, author)
     {author = author, what = 'received', at = newreceived}, earlier)
   local proven = string.find(newcomer, ',"proven":true', 1, true) ~= nil
   local wins = earlier(newstage, stage)
-  if proven ~= (record.proven == true) then wins = proven end
+  if proven and not record.proven and earlier(newreceived, stage) then wins = true end
+  if not proven and record.proven and earlier(received, newstage) then wins = false end
   if wins then return with(newcomer, needed(claims, author, newreceived)), true, true end
   return with(value, needed(claims, record.author, received)), changed, false
 end

@@ -93,3 +93,36 @@ func TestRemovalsOfPods(t *testing.T) {
 		})
 	}
 }
+
+// A no-op that began after a write was done and was answered before it has the earlier stamp.
+func TestAWriteIsToldFromANoOpThatOverlapsIt(t *testing.T) {
+	observer := attribution.NewObserver("configmaps", attribution.NewFamily())
+	version := func(rv string) map[string]any {
+		return map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "prices", "uid": "u", "resourceVersion": rv, "creationTimestamp": noon.Format(time.RFC3339)}}
+	}
+	observer.See(attribution.Added, version("6"))
+	seen := observer.See(attribution.Modified, version("7"))
+	write := request{user: "alice", verb: "update", received: 1, staged: 50, request: object("u", "6"), answer: object("u", "7")}
+	noop := request{user: "flux", verb: "patch", received: 10, staged: 20, answer: object("u", "7")}
+	for name, in := range map[string][]request{"the write comes first": {write, noop}, "the no-op comes first": {noop, write}} {
+		t.Run(name, func(t *testing.T) {
+			valkeytest.Each(t, func(t *testing.T, server valkeytest.Server) {
+				index := newStore(t, server).AttributionIndex(0)
+				for _, r := range in {
+					if err := index.RecordFact(context.Background(), "default", r.event()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				answers, err := index.LookupAuthors(context.Background(), []queue.AuthorQuery{{
+					AuditRoute: "default", GVR: configmaps, UID: types.UID(seen.UID), RV: seen.ResourceVersion, ExactCapable: true, Sighting: seen,
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := named(answers[0]); got != "alice exact_user" {
+					t.Errorf("got %s", got)
+				}
+			})
+		})
+	}
+}
