@@ -102,6 +102,9 @@ func FromConfig(cfg Config, store *queue.RedisStore, tel *telemetry.Telemetry) (
 		if _, err := os.Stat(cfg.TargetsFile); err != nil {
 			return nil, settings.Invalid("SWEEP_TARGETS_FILE", cfg.TargetsFile, "must be a readable file")
 		}
+		if dir, err := os.Stat(cfg.SecretsDir); cfg.SecretsDir != "" && (err != nil || !dir.IsDir()) {
+			return nil, settings.Invalid("SWEEP_SECRETS_DIR", cfg.SecretsDir, "must be a readable folder")
+		}
 		deps.Targets, deps.Secrets = FileTargets(cfg.TargetsFile), DirSecrets(cfg.SecretsDir)
 		if cfg.GitSecrets != "" {
 			deps.Secrets = managedSecrets(kube.ManagedSecrets(cfg.GitSecrets))

@@ -33,6 +33,7 @@ func TestSettings(t *testing.T) {
 		{name: "annotations without a cluster", set: map[string]string{"SWEEP_ANNOTATE": "true"}, err: "SWEEP_ANNOTATE (true) must be false"},
 		{name: "a folder without a file", set: map[string]string{"SWEEP_TARGETS_FILE": "", "SWEEP_SECRETS_DIR": "/x"}, err: "SWEEP_SECRETS_DIR (/x) must be empty"},
 		{name: "a file that is not there", set: map[string]string{"SWEEP_TARGETS_FILE": "/none.yaml"}, err: "SWEEP_TARGETS_FILE (/none.yaml) must be a readable file"},
+		{name: "a folder of Secrets that is not there", set: map[string]string{"SWEEP_SECRETS_DIR": "/none"}, err: "SWEEP_SECRETS_DIR (/none) must be a readable folder"},
 		{name: "no store", set: map[string]string{"REDIS_ADDR": ""}, err: "REDIS_ADDR is empty"},
 	}
 	for _, tt := range tests {
