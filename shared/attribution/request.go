@@ -116,6 +116,7 @@ const (
 	subresourceEviction = "eviction"
 	subresourceBinding  = "binding"
 	subresourceScale    = "scale"
+	subresourceStatus   = "status"
 )
 
 // withoutWrite are the subresources whose requests do not write the parent.

@@ -254,11 +254,37 @@ func (j *judge) writes(r *Request) bool {
 
 // couldWrite holds a request against the stamps and the time of the version.
 func (j *judge) couldWrite(r *Request) bool {
-	return !j.wroteNext(r) && j.possible(r) && !r.Staged.Add(j.skew).Before(j.seen.Previous.touched()) && j.leaves(r)
+	return !j.wroteNext(r) && j.possible(r) && !r.Staged.Add(j.skew).Before(j.seen.Previous.touched()) && j.leaves(r) && !j.wroteBefore(r)
 }
 
-// leaves tells whether the request can have left the managedFields as they are.
+// wroteBefore tells whether the request is the only one that can have stamped an entry which had its stamp already in
+// the version before.
+func (j *judge) wroteBefore(r *Request) bool {
+	switch r.Subresource {
+	case subresourceScale, subresourceEviction, subresourceBinding:
+		return false
+	}
+	found := false
+	for _, m := range j.seen.stampedBefore() {
+		if !m.by(r.Manager, r.Subresource) || !j.meets(r, m.Time) {
+			continue
+		}
+		for i := range j.Named {
+			other := &j.Named[i]
+			if other != r && (other.Created || j.writes(other)) && m.by(other.Manager, other.Subresource) && j.meets(other, m.Time) {
+				return false
+			}
+		}
+		found = true
+	}
+	return found
+}
+
+// leaves tells whether the request can have left the managedFields and the generation as they are.
 func (j *judge) leaves(r *Request) bool {
+	if !j.seen.counts(r) {
+		return false
+	}
 	did := j.seen.stamps()
 	shows := func(m ManagedEntry) bool { return r.Manager == "" || m.by(r.Manager, r.Subresource) }
 	stamps := func(m ManagedEntry) bool { return shows(m) && !m.Time.IsZero() && j.meets(r, m.Time) }

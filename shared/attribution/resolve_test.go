@@ -27,6 +27,8 @@ type version struct {
 	grace    int64
 	labels   string // "k=v"
 	owner    string
+
+	generation int64
 }
 
 func (v version) object(name, uid string) map[string]any {
@@ -34,6 +36,9 @@ func (v version) object(name, uid string) map[string]any {
 	if v.deletion != 0 {
 		meta["deletionTimestamp"] = stamp(v.deletion)
 		meta["deletionGracePeriodSeconds"] = v.grace
+	}
+	if v.generation != 0 {
+		meta["generation"] = v.generation
 	}
 	if k, value, ok := strings.Cut(v.labels, "="); ok {
 		meta["labels"] = map[string]any{k: value}
@@ -300,10 +305,22 @@ func TestWritesResolve(t *testing.T) {
 			Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+ab kubectl/scale@-+r"}),
 			Named:    list("alice patch 3.1-3.2", "bob patch/scale 20.1-20.2", "carol patch 20.3-20.4"),
 		}, "bob weak written-name provisional"},
-		{"or none, so that a patch in the second of the older stamp may have been it", 0, Evidence{
+		{"or none; then the only patch in the second of the older stamp is what left that", 0, Evidence{
 			Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+ab"}),
 			Named:    list("alice patch 3.1-3.2", "bob patch/scale 20.1-20.2", "carol patch 20.3-20.4"),
+		}, "bob weak written-name provisional"},
+		{"of two one may have been it", 0, Evidence{
+			Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+ab"}),
+			Named:    list("alice patch 3.1-3.2", "alice patch 3.3-3.4", "bob patch/scale 20.1-20.2"),
 		}, "absent several"},
+		{"a scale counts in the generation", 0, Evidence{
+			Sighting: see(Modified, version{rv: "5", made: 1, fields: "kubectl@3+ab", generation: 2}, version{rv: "6", made: 1, fields: "kubectl@3+ab", generation: 2}),
+			Named:    list("bob patch/scale 20.1-20.2"),
+		}, "absent no-fact"},
+		{"a status does not", 0, Evidence{
+			Sighting: see(Modified, version{rv: "5", made: 1, fields: "kubectl@3+ab", generation: 2}, version{rv: "6", made: 1, fields: "kubectl@3+a", generation: 3}),
+			Named:    list("bob patch/status 20.1-20.2", "alice patch 20.3-20.4"),
+		}, "alice weak written-name provisional"},
 		{"an apply of what is so already leaves no stamp", 0, Evidence{
 			Sighting: see(Modified, version{rv: "5", made: 1, fields: "flux^@3+a kubectl@4+ab"}, version{rv: "6", made: 1, fields: "flux^@3+ab kubectl@4+ab"}),
 			Named:    list("carol patch 4.1-4.2", "alice patch 7.1-7.2 by flux", "bob patch 7.3-7.4"),
@@ -326,7 +343,9 @@ func TestWritesResolve(t *testing.T) {
 			Sighting: see(Modified, before, written), Named: list("alice create/eviction 7.1-7.2", "alice create/binding 7.1-7.2"),
 		}, "absent no-fact"},
 		{"the writer of the version before does not write the next one too", 0, Evidence{Sighting: see(Modified, before, written), Named: list("alice patch 3.1-3.2")}, "absent no-fact"},
-		{"a write in the second of the version before", 0, Evidence{Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+abc"}), Named: list("alice patch 3.4-3.5")}, "alice weak written-name provisional"},
+		{"a write in the second of the version before", 0, Evidence{Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+abc"}), Named: list("alice patch 3.4-3.5", "alice patch 3.1-3.2")}, "alice weak written-name provisional"},
+		{"takes two of them", 0, Evidence{Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+abc"}), Named: list("alice patch 3.4-3.5")}, "absent no-fact"},
+		{"or the second in which the object was made", 0, Evidence{Sighting: see(Modified, version{rv: "5", made: 3, fields: "kubectl@3"}, version{rv: "6", made: 3, fields: "kubectl@3+a"}), Named: list("alice patch 3.4-3.5")}, "alice weak written-name provisional"},
 		{"a server whose clock is behind leaves an older stamp", time.Second, Evidence{Sighting: see(Modified, before, version{rv: "6", made: 1, fields: "kubectl@3+ab helm@2"}), Named: list("alice patch 3.1-3.2", "bob patch 2.4-2.5 by helm")}, "bob weak written-name provisional"},
 		{"older requests were dropped", 0, Evidence{Sighting: see(Modified, before, written), Named: list("alice patch 7.1-7.2"), Since: at(4)}, "absent crowded"},
 

@@ -25,6 +25,8 @@ type Sighting struct {
 	// Deletion is the deletionTimestamp: the time of the request plus the grace period.
 	Deletion     time.Time
 	GraceSeconds int64
+	// Generation counts the changes of what is asked for, as opposed to status; 0 in kinds that do not count them.
+	Generation int64
 	// Managed are the managedFields entries: who wrote, and when, to the second.
 	Managed []ManagedEntry
 	// Owners are the uids of the object's owners.
@@ -53,11 +55,12 @@ type Trace struct {
 	Marks           []Mark // of the managedFields
 	Deletion        time.Time
 	GraceSeconds    int64
+	Generation      int64
 }
 
 // String renders the trace without spaces or colons.
 func (t Trace) String() string {
-	parts := []string{t.ResourceVersion, unix(t.Deletion), strconv.FormatInt(t.GraceSeconds, 10)}
+	parts := []string{t.ResourceVersion, unix(t.Deletion), strconv.FormatInt(t.GraceSeconds, 10), strconv.FormatInt(t.Generation, 10)}
 	for _, m := range t.Marks {
 		parts = append(parts, m.String())
 	}
@@ -67,7 +70,7 @@ func (t Trace) String() string {
 // ParseTrace reads what String wrote.
 func ParseTrace(s string) (t Trace, ok bool) {
 	parts := strings.Split(s, ",")
-	if len(parts) < 3 {
+	if len(parts) < 4 {
 		return Trace{}, false
 	}
 	t.ResourceVersion = parts[0]
@@ -78,7 +81,10 @@ func ParseTrace(s string) (t Trace, ok bool) {
 	if t.GraceSeconds, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
 		return Trace{}, false
 	}
-	for _, part := range parts[3:] {
+	if t.Generation, err = strconv.ParseInt(parts[3], 10, 64); err != nil {
+		return Trace{}, false
+	}
+	for _, part := range parts[4:] {
 		m, ok := parseMark(part)
 		if !ok {
 			return Trace{}, false
@@ -116,7 +122,7 @@ func fromUnix(s string) (time.Time, bool) {
 
 // Trace is what to remember of this sighting for the object's next change.
 func (s *Sighting) Trace() Trace {
-	t := Trace{ResourceVersion: s.ResourceVersion, Deletion: s.Deletion, GraceSeconds: s.GraceSeconds}
+	t := Trace{ResourceVersion: s.ResourceVersion, Deletion: s.Deletion, GraceSeconds: s.GraceSeconds, Generation: s.Generation}
 	for _, m := range s.Managed {
 		t.Marks = append(t.Marks, m.mark)
 	}
@@ -146,13 +152,9 @@ func Observe(eventType string, object map[string]any, previous *Trace) Sighting 
 		ResourceVersion: text(meta, "resourceVersion"),
 		Created:         instant(meta, "creationTimestamp"),
 		Deletion:        instant(meta, "deletionTimestamp"),
+		GraceSeconds:    number(meta, "deletionGracePeriodSeconds"),
+		Generation:      number(meta, "generation"),
 		Previous:        previous,
-	}
-	switch grace := meta["deletionGracePeriodSeconds"].(type) {
-	case int64:
-		s.GraceSeconds = grace
-	case float64:
-		s.GraceSeconds = int64(grace)
 	}
 	if labels, ok := meta["labels"].(map[string]any); ok {
 		s.Labels = make(map[string]string, len(labels))
@@ -183,6 +185,16 @@ func (s *Sighting) stepsDeletion() bool {
 		(!s.Previous.Deletion.Equal(s.Deletion) || s.Previous.GraceSeconds != s.GraceSeconds)
 }
 
+// counts tells whether the request can have left the generation as it is: a write of /scale counts, one of /status does
+// not.
+func (s *Sighting) counts(r *Request) bool {
+	if s.Previous == nil || s.Generation == 0 || s.Previous.Generation == 0 {
+		return true
+	}
+	changed := s.Generation != s.Previous.Generation
+	return !(r.Subresource == subresourceScale && !changed || r.Subresource == subresourceStatus && changed)
+}
+
 // managedBy tells whether the field manager has an entry, or whether nothing is known of any.
 func (s *Sighting) managedBy(manager string) bool {
 	for _, m := range s.Managed {
@@ -204,6 +216,16 @@ func metadata(object map[string]any) map[string]any {
 func text(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return s
+}
+
+func number(m map[string]any, key string) int64 {
+	switch n := m[key].(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
 }
 
 func instant(m map[string]any, key string) time.Time {

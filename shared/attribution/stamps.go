@@ -141,9 +141,30 @@ func (s *Sighting) stamped() time.Time {
 	return newest
 }
 
+// stampedBefore are the entries that may be this change's, but had their stamps already in the version before, and not
+// from the object's creation: whoever left those did not make this change. There is none when something is stamped anew.
+func (s *Sighting) stampedBefore() []ManagedEntry {
+	did := s.stamps()
+	entries := did.fresh
+	if did.same {
+		entries = s.Managed
+	}
+	var out []ManagedEntry
+	for _, m := range entries {
+		before := slices.IndexFunc(s.Previous.Marks, func(before Mark) bool { return before.Whose == m.mark.Whose && before.Time.Equal(m.Time) })
+		if before < 0 {
+			return nil
+		}
+		if !m.Time.IsZero() && !m.Time.Equal(s.Created) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // by tells whether the entry is the one in which a request of a field manager shows. Writes of a subresource have
 // entries of their own.
 func (m *ManagedEntry) by(manager, subresource string) bool {
 	return m.Manager == manager &&
-		(m.Subresource == subresource || m.Subresource == "" && subresource != "status" && subresource != subresourceScale)
+		(m.Subresource == subresource || m.Subresource == "" && subresource != subresourceStatus && subresource != subresourceScale)
 }
