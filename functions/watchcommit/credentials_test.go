@@ -2,10 +2,12 @@ package watchcommit
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
 	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/valkeytest"
@@ -64,7 +66,7 @@ func TestACredentialThatIsRefusedIsFollowedByAnother(t *testing.T) {
 }
 
 func TestAKeyThatIsRefusedIsNoTroubleOfTheNetwork(t *testing.T) {
-	err := errors.New("read refs of git.example.com: ssh handshake: ssh: handshake failed: ssh: unable to authenticate, attempted methods [none publickey], no supported methods remain")
+	err := fmt.Errorf("read refs of git.example.com: ssh handshake: %w", gitauth.ErrRefused)
 	if p := problemOf(err); p.Reason != kube.ReasonCredentialsRefused {
 		t.Errorf("%v is %s", err, p.Reason)
 	}

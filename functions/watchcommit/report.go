@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
 	"github.com/tidemark-dev/tidemark/shared/gitcommit"
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
 	"github.com/tidemark-dev/tidemark/shared/kube"
@@ -27,7 +27,7 @@ func problemOf(err error) *kube.Problem {
 		return nil
 	case errors.Is(err, kube.ErrSecretNotReadable):
 		reason = kube.ReasonSecretNotReadable
-	case strings.Contains(err.Error(), "ssh: unable to authenticate"): // the ssh package has no type for it
+	case errors.Is(err, gitauth.ErrRefused):
 		reason = kube.ReasonCredentialsRefused
 	case errors.As(err, &push):
 		switch push.Outcome.Class {

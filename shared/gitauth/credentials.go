@@ -10,10 +10,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 )
+
+// ErrRefused is a server that does not take the credentials: an SSH server that lets none of the keys in, or the API of a
+// GitHub App that does not know the app or its installation. Over HTTP the git server itself says so with a status.
+var ErrRefused = errors.New("credentials refused")
 
 // Credentials say how to reach one server. The nil *Credentials is anonymous access with the system's trust.
 // They are immutable and safe for concurrent use.

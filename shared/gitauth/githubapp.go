@@ -62,7 +62,7 @@ func fromApp(id []byte, data map[string][]byte) (*Credentials, error) {
 	if given := strings.TrimRight(strings.TrimSpace(string(data[keyAppBaseURL])), "/"); given != "" {
 		u, err := url.Parse(given)
 		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, fmt.Errorf("parsing GitHub App: %s must be an https URL", keyAppBaseURL)
+			return nil, fmt.Errorf("parsing GitHub App: %s must be an https or http URL without user", keyAppBaseURL)
 		}
 		app.base = given
 	}
@@ -126,7 +126,7 @@ var appTokens struct {
 }
 
 type appToken struct {
-	mu      sync.Mutex // held while minting: one request serves all who wait
+	turn    chan struct{} // holds whoever mints: one request serves all who wait
 	token   string
 	expires time.Time
 }
@@ -139,13 +139,17 @@ func (a *githubApp) token(ctx context.Context) (string, error) {
 	}
 	t, ok := appTokens.held[a.digest]
 	if !ok {
-		t = &appToken{}
+		t = &appToken{turn: make(chan struct{}, 1)}
 		appTokens.held[a.digest] = t
 	}
 	appTokens.mu.Unlock()
 
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return "", fmt.Errorf("getting a GitHub App token: %w", ctx.Err())
+	}
+	defer func() { <-t.turn }()
 	now := time.Now()
 	if t.token == "" || now.After(t.expires.Add(-renewBefore)) {
 		token, expires, err := a.mint(ctx, now)
@@ -160,8 +164,8 @@ func (a *githubApp) token(ctx context.Context) (string, error) {
 
 // dropToken forgets an expired token, unless it was renewed.
 func dropToken(key [sha256.Size]byte, t *appToken) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
 	if time.Now().Before(t.expires) {
 		return
 	}
@@ -216,6 +220,10 @@ type statusCode int
 
 func (s statusCode) Error() string {
 	return fmt.Sprintf("the API answered %d %s", int(s), http.StatusText(int(s)))
+}
+
+func (s statusCode) Is(target error) bool {
+	return target == ErrRefused && (s == http.StatusUnauthorized || s == http.StatusNotFound)
 }
 
 func (a *githubApp) call(ctx context.Context, method, path, jwt string, into any) error {

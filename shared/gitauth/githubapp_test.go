@@ -1,6 +1,7 @@
 package gitauth_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -9,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -173,6 +175,37 @@ func TestGitHubAppOfAnOwner(t *testing.T) {
 	}
 }
 
+// Who waits for another's token waits no longer than its own context allows.
+func TestGitHubAppWaitersHaveContextsOfTheirOwn(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-answer
+	}))
+	t.Cleanup(api.Close)
+	cred, err := gitauth.FromSecret(endpoint(t, "https://github.com/org/r"), newGitHub(t).secret("githubAppInstallationID", "42", "githubAppBaseURL", api.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	minted := make(chan error)
+	go func() { minted <- cred.Authorize(t.Context(), http.Header{}) }()
+	<-asked
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	waited := make(chan error)
+	go func() { waited <- cred.Authorize(gone, http.Header{}) }()
+	select {
+	case err := <-waited:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want the context's", err)
+		}
+	case err := <-minted:
+		t.Errorf("whoever asks was given up first: %v", err)
+	}
+	close(answer)
+	<-minted
+}
+
 func TestGitHubAppMistakes(t *testing.T) {
 	g := newGitHub(t)
 	ep := endpoint(t, "https://github.com/org/r")
@@ -186,6 +219,16 @@ func TestGitHubAppMistakes(t *testing.T) {
 	} {
 		if _, err := gitauth.FromSecret(ep, d); err == nil || !strings.HasPrefix(err.Error(), "parsing GitHub App: ") || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for status, refused := range map[int]bool{http.StatusUnauthorized: true, http.StatusNotFound: true, http.StatusForbidden: false, http.StatusBadGateway: false} {
+		g.status = status
+		cred, err := gitauth.FromSecret(ep, g.secret("githubAppInstallationID", "42"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cred.Authorize(t.Context(), http.Header{}); err == nil || errors.Is(err, gitauth.ErrRefused) != refused {
+			t.Errorf("an API that answers %d: %v, refused %v", status, err, !refused)
 		}
 	}
 	g.status = http.StatusForbidden

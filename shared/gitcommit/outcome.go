@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/shared/gitauth"
 	"github.com/tidemark-dev/tidemark/shared/gitobject"
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
 )
@@ -94,7 +95,9 @@ func classifyError(err error, now time.Time) Outcome {
 	if !errors.As(err, &status) {
 		var remote *gitwire.RemoteError
 		switch {
-		case errors.Is(err, gitwire.ErrRedirect):
+		case errors.Is(err, gitauth.ErrRefused):
+			return Outcome{Class: Auth}
+		case errors.Is(err, gitwire.ErrRedirect), errors.Is(err, gitauth.ErrHostKey), errors.Is(err, gitauth.ErrUnknownHost):
 			return Outcome{Class: Configuration}
 		case errors.As(err, &remote):
 			return Outcome{Class: classifyWords(remote.Text)}

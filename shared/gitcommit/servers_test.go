@@ -288,6 +288,49 @@ func TestSendsNothingToAnotherOrigin(t *testing.T) {
 	}
 }
 
+// TestRefusedOverSSHIsNoRiddle: a push that did not even begin is not settled by the branch, nor tried again.
+func TestRefusedOverSSHIsNoRiddle(t *testing.T) {
+	server := gittest.NewServer(t)
+	repo := server.Repository("cfg.git")
+	repo.Commit("main", "first", map[string]string{"a": "1\n"})
+	ssh, other := server.SSH(gittest.SSHOptions{}), server.SSH(gittest.SSHOptions{})
+	var anonymous *gitauth.Credentials
+	with := func(identity, knownHosts []byte) *gitcommit.Repository {
+		read, err := gitauth.NewSSH(identity, "", knownHosts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := gitcommit.Open(gitcommit.Remote{URL: ssh.URL("cfg.git"), Credentials: anonymous.WithSSH(read)}, gitcommit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	good := with(ssh.Identity, ssh.KnownHosts())
+	tip, err := good.Tip(timeout(t), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := good.Build(timeout(t), tip, []gitcommit.Commit{commitOf("m", write("b", "1"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		r    *gitcommit.Repository
+		want gitcommit.Class
+	}{
+		{"a key that is not let in", with(other.Identity, ssh.KnownHosts()), gitcommit.Auth},
+		{"a host that is not known", with(ssh.Identity, other.KnownHosts()), gitcommit.Configuration},
+		{"a host with another key", with(ssh.Identity, gittest.KnownHost(ssh.Addr, other.HostKeys["ed25519"])), gitcommit.Configuration},
+		{"the right one", good, gitcommit.Landed},
+	} {
+		if outcome, err := c.r.Push(timeout(t), built); outcome.Class != c.want || (err == nil) != (c.want == gitcommit.Landed) {
+			t.Errorf("%s: got %s, %v; want %s", c.name, outcome.Class, err, c.want)
+		}
+	}
+}
+
 // TestAnswersLostOnOtherConnections: an SSH connection that breaks and an HTTP/2 stream that is reset are settled by
 // the branch as well.
 func TestAnswersLostOnOtherConnections(t *testing.T) {

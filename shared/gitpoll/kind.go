@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -85,8 +84,8 @@ func KindOf(err error) Kind {
 		return KindNotFound
 	case errors.As(err, &unverified), errors.Is(err, gitauth.ErrHostKey), errors.Is(err, gitauth.ErrUnknownHost):
 		return KindTrust
-	case strings.Contains(err.Error(), "unable to authenticate"):
-		return KindAuthorization // the ssh package has no type for it
+	case errors.Is(err, gitauth.ErrRefused):
+		return KindAuthorization
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return KindTimeout
 	case errors.As(err, &operation), errors.As(err, new(*net.DNSError)):

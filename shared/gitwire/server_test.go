@@ -227,7 +227,7 @@ func TestSSHSaysWhatIsWrong(t *testing.T) {
 			"known_hosts": gittest.KnownHost(door.Addr, other.HostKeys["ed25519"])},
 			func(err error) bool { return errors.Is(err, gitauth.ErrHostKey) }},
 		{"an identity that is not let in", door.URL("r.git"), map[string][]byte{"identity": other.Identity, "known_hosts": door.KnownHosts()},
-			func(err error) bool { return err != nil && strings.Contains(err.Error(), "unable to authenticate") }},
+			func(err error) bool { return errors.Is(err, gitauth.ErrRefused) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -198,7 +199,11 @@ func dialSSH(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials
 	if err != nil {
 		stop()
 		_ = nc.Close()
-		return nil, fmt.Errorf("ssh handshake: %w", transportError(ctx, err))
+		err = transportError(ctx, err)
+		if strings.Contains(err.Error(), "ssh: unable to authenticate") { // the ssh package has no type for it
+			err = fmt.Errorf("%w: %w", gitauth.ErrRefused, err)
+		}
+		return nil, fmt.Errorf("ssh handshake: %w", err)
 	}
 	if !stop() {
 		_ = c.Close()
