@@ -2,7 +2,6 @@ package gitcommit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tidemark-dev/tidemark/shared/gitobject"
@@ -65,7 +64,9 @@ func (r *Repository) contains(ctx context.Context, tip, stop, id ObjectID) (bool
 func (r *Repository) ancestor(ctx context.Context, tip, at, stop ObjectID, behind, depth int) (c gitobject.Commit, sent bool, err error) {
 	object, found := r.inMemory(at)
 	if !found {
-		fetched, err := r.fetchCommits(ctx, tip, at, stop, behind+depth, depth)
+		fetched, err := r.fetch(ctx, nil, func(ability int32) gitwire.FetchRequest {
+			return commitsFrom(ability, tip, at, stop, behind+depth, depth)
+		})
 		if err != nil {
 			return c, false, err
 		}
@@ -85,34 +86,18 @@ func (r *Repository) inMemory(id ObjectID) (gitobject.Object, bool) {
 	return o, found && o.Type == gitobject.CommitType
 }
 
-// fetchCommits fetches commits from at backwards. Servers that give out only what refs point at are asked from the tip.
-func (r *Repository) fetchCommits(ctx context.Context, tip, at, stop ObjectID, fromTip, fromHere int) (map[ObjectID]gitobject.Object, error) {
-	for {
-		ability := r.ability.Load()
-		request := gitwire.FetchRequest{Format: tip.Format(), Want: []ObjectID{at}, Depth: fromHere}
-		if !stop.IsZero() {
-			request.Have = []ObjectID{stop}
-		}
-		if ability != byWhole {
-			request.Filter = gitwire.NoTrees
-		}
-		fetch := r.pool.Fetch
-		if ability == byOld {
-			request.Want, request.Depth = []ObjectID{tip}, fromTip
-			fetch = r.pool.FetchOld
-		}
-		bounded, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
-		objects, err := fetch(bounded, r.endpoint, r.credentials, request)
-		cancel()
-		if err == nil || !refusesThis(err) {
-			return objects, err
-		}
-		if ability+1 == abilities {
-			if errors.Is(err, gitwire.ErrNotServed) {
-				return nil, fmt.Errorf("%w: %w", ErrGone, err)
-			}
-			return nil, err
-		}
-		r.stepDown(ability, err)
+// commitsFrom asks for commits from at backwards. A server of the old kind gives out only what refs point at, so it is
+// asked from the tip.
+func commitsFrom(ability int32, tip, at, stop ObjectID, fromTip, fromHere int) gitwire.FetchRequest {
+	request := gitwire.FetchRequest{Format: tip.Format(), Want: []ObjectID{at}, Depth: fromHere}
+	if !stop.IsZero() {
+		request.Have = []ObjectID{stop}
 	}
+	if ability != byWhole {
+		request.Filter = gitwire.NoTrees
+	}
+	if ability == byOld {
+		request.Want, request.Depth = []ObjectID{tip}, fromTip
+	}
+	return request
 }

@@ -216,6 +216,30 @@ func TestLandGetsThere(t *testing.T) {
 	}
 }
 
+// TestLandClaimsNothingItCouldNotRead: after a lost race the branch is looked at; when that fails, nothing has landed.
+func TestLandClaimsNothingItCouldNotRead(t *testing.T) {
+	server := gittest.NewServer(t)
+	repo := server.Repository("cfg.git")
+	repo.Commit("main", "first", map[string]string{"a": "1\n"})
+	reads := 0
+	server.Inject(gittest.Pushes, 1, gittest.Before(func() {
+		repo.Commit("main", "another's", map[string]string{"b": "1\n"})
+		server.Inject(func(r *http.Request) bool {
+			if gittest.Reads(r) {
+				reads++
+			}
+			return reads > 1 // the first asks for the tip
+		}, 1, gittest.Refuse(http.StatusInternalServerError, ""))
+	}))
+	r := open(t, repo, gitcommit.Options{})
+	_, outcome, err := r.Land(timeout(t), "main", func(ctx context.Context, tip gitcommit.Tip) (*gitcommit.Built, error) {
+		return r.Build(ctx, tip, []gitcommit.Commit{commitOf("m", write("c", "1"))})
+	})
+	if outcome.Class != gitcommit.LostRace || err == nil {
+		t.Errorf("got %s, %v; want a lost race and an error", outcome.Class, err)
+	}
+}
+
 // landing lands one file and returns how often it was built.
 func landing(t *testing.T, r *gitcommit.Repository, message, path, content string) int {
 	t.Helper()

@@ -65,8 +65,12 @@ func (r *Repository) Land(ctx context.Context, branch string, prepare func(conte
 		}
 		known = true
 		// A race that was lost to our own push, which something on the way sent twice, was won.
-		if landed, err := r.Contains(ctx, tip, built.Old, built.New); err != nil || landed {
-			return built, Outcome{Class: Landed, Settled: true}, err
+		landed, err := r.Contains(ctx, tip, built.Old, built.New)
+		if err != nil {
+			return built, outcome, err
+		}
+		if landed {
+			return built, Outcome{Class: Landed, Settled: true}, nil
 		}
 	}
 	return nil, Outcome{Class: LostRace}, fmt.Errorf("push refs/heads/%s to %s: the branch moved each of %d times", branch, r.endpoint.HostLabel(), maxRebuilds)

@@ -68,7 +68,8 @@ func (r *Repository) objects(ctx context.Context, at ObjectID, ids []ObjectID, d
 	if len(missing) == 0 {
 		return out, nil
 	}
-	fetched, err := r.fetch(ctx, at, missing, deep(len(missing)))
+	below := deep(len(missing))
+	fetched, err := r.fetch(ctx, missing, func(ability int32) gitwire.FetchRequest { return forObjects(ability, at, missing, below) })
 	if err != nil {
 		return nil, fmt.Errorf("fetch %d objects of %s: %w", len(missing), r.endpoint.HostLabel(), err)
 	}
@@ -157,13 +158,20 @@ func (r *Repository) remember(objects map[ObjectID]gitobject.Object) {
 // ErrGone is an object that the server does not have: the branch was rewritten since the tip was remembered.
 var ErrGone = errors.New("the server does not have the commit")
 
-// fetch gets objects from the server in the leanest way that it can answer.
-func (r *Repository) fetch(ctx context.Context, at ObjectID, ids []ObjectID, deep bool) (map[ObjectID]gitobject.Object, error) {
+// fetch gets objects from the server in the leanest way that it can answer. request says what to ask of a server of an
+// ability for it; want are the objects that must come.
+func (r *Repository) fetch(ctx context.Context, want []ObjectID, request func(ability int32) gitwire.FetchRequest) (map[ObjectID]gitobject.Object, error) {
 	for {
 		ability := r.ability.Load()
-		objects, err := r.fetchBy(ctx, ability, at, ids, deep)
+		ask := r.pool.Fetch
+		if ability == byOld {
+			ask = r.pool.FetchOld
+		}
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		objects, err := ask(bounded, r.endpoint, r.credentials, request(ability))
+		cancel()
 		if err == nil {
-			err = complete(objects, ids)
+			err = complete(objects, want)
 		}
 		if err == nil || !refusesThis(err) {
 			return objects, err
@@ -190,9 +198,8 @@ func (r *Repository) stepDown(from int32, err error) {
 	r.ability.CompareAndSwap(from, to)
 }
 
-func (r *Repository) fetchBy(ctx context.Context, ability int32, at ObjectID, ids []ObjectID, deep bool) (map[ObjectID]gitobject.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
-	defer cancel()
+// forObjects asks for objects that the commit at holds: for its whole tree where the server does not give them out by id.
+func forObjects(ability int32, at ObjectID, ids []ObjectID, deep bool) gitwire.FetchRequest {
 	request := gitwire.FetchRequest{Format: at.Format(), Want: []ObjectID{at}, Depth: 1}
 	switch ability {
 	case byID:
@@ -205,13 +212,10 @@ func (r *Repository) fetchBy(ctx context.Context, ability int32, at ObjectID, id
 		} else {
 			request.Depth = 0
 		}
-	case bySnap:
+	case bySnap, byOld:
 		request.Filter = gitwire.NoBlobs
-	case byOld:
-		request.Filter = gitwire.NoBlobs
-		return r.pool.FetchOld(ctx, r.endpoint, r.credentials, request)
 	}
-	return r.pool.Fetch(ctx, r.endpoint, r.credentials, request)
+	return request
 }
 
 var errIncomplete = errors.New("the server sent less than was asked for")

@@ -76,7 +76,7 @@ func (r *Repository) send(ctx context.Context, built *Built) (Outcome, error) {
 	if err != nil {
 		return Outcome{Class: Configuration}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.PushTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
 	report, err := r.pool.Push(ctx, r.endpoint, r.credentials, gitwire.PushRequest{Format: format,
 		Ref: "refs/heads/" + built.Branch, Old: built.Old, New: built.New, Pack: pack})

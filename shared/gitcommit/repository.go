@@ -27,17 +27,15 @@ type Options struct {
 	// Cache and Tips remember between runs; nil remembers only while the Repository lives.
 	Cache ObjectCache
 	Tips  TipMemory
-	// RequestTimeout bounds one request to the server, PushTimeout a push. 0 is 30 s and 60 s.
-	RequestTimeout time.Duration
-	PushTimeout    time.Duration
 	// Forgetful is called with each error of Cache and Tips, which cost requests and nothing else; nil ignores them.
 	Forgetful func(error)
 }
 
+// How long one request may take at most: to read from the server, to push, and to ask Cache or Tips.
 const (
-	defaultRequestTimeout = 30 * time.Second
-	defaultPushTimeout    = 60 * time.Second
-	cacheTimeout          = 2 * time.Second
+	requestTimeout = 30 * time.Second
+	pushTimeout    = 60 * time.Second
+	cacheTimeout   = 2 * time.Second
 )
 
 // Repository is a remote repository. It is safe for concurrent use.
@@ -68,12 +66,6 @@ func Open(remote Remote, options Options) (*Repository, error) {
 		pool: options.Pool, known: map[ObjectID]gitobject.Object{}}
 	if r.pool == nil {
 		r.pool = &gitwire.Pool{}
-	}
-	if r.options.RequestTimeout <= 0 {
-		r.options.RequestTimeout = defaultRequestTimeout
-	}
-	if r.options.PushTimeout <= 0 {
-		r.options.PushTimeout = defaultPushTimeout
 	}
 	return r, nil
 }
@@ -158,7 +150,7 @@ func checkBranch(branch string) error {
 
 // readTip asks for one ref.
 func (r *Repository) readTip(ctx context.Context, branch string) (ObjectID, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	ref := "refs/heads/" + branch
 	refs, knowledge, err := r.pool.ListRefs(ctx, r.endpoint, r.credentials, []string{ref}, r.knowledge())
