@@ -89,8 +89,8 @@ func (s *stage) holdForNewTypes(ctx context.Context) {
 			continue
 		}
 		s.clock.Run(0)
-		for patience := time.Now().Add(10 * time.Second); time.Now().Before(patience) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
-			if s.api.Requests()["watch "+w.GroupResource().String()] > 0 {
+		for patience := time.Now().Add(30 * time.Second); time.Now().Before(patience) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+			if s.api.Resumed(w.GroupResource().String()) {
 				break
 			}
 		}

@@ -184,32 +184,25 @@ func (s *stage) start(ctx context.Context) error {
 		return fmt.Errorf("run the all-in-one: %w", err)
 	}
 	go func() { s.ended <- s.process.Wait() }()
-	if err := s.until(ctx, 30*time.Second, "the all-in-one watches the cluster", s.watched); err != nil {
+	if err := s.until(ctx, time.Minute, "the all-in-one watches the cluster", s.watched); err != nil {
 		return err
 	}
 	return s.until(ctx, 10*time.Second, "refsweep knows its repositories", s.fleet.seen)
 }
 
-// watched says whether the program has begun to watch everything that is served at the beginning, and has written down
-// what there was. What happens from now on is a change, and has an author.
-func (s *stage) watched(ctx context.Context) (bool, error) {
-	requests := s.api.Requests()
-	there := 0
+// watched says whether the program watches everything that is served at the beginning, from a version up to which it has
+// written down what there was. What happens from now on is a change, and has an author.
+func (s *stage) watched(context.Context) (bool, error) {
 	for _, w := range s.session.Watches {
 		gr := w.GroupResource()
 		if w.ServedFrom > 0 || gr.String() == "secrets" || !slices.Contains(s.resources, gr) {
 			continue
 		}
-		if requests["watch "+gr.String()] == 0 {
+		if !s.api.Resumed(gr.String()) {
 			return false, nil
 		}
-		there += len(w.Initial)
 	}
-	if there == 0 {
-		return true, nil
-	}
-	entries, err := s.log(ctx)
-	return len(entries) > 0, err
+	return true, nil
 }
 
 // until waits for something, and no longer than the program lives.

@@ -27,11 +27,12 @@ type Server struct {
 	history  uint64        // nothing up to here can be read any more, not even by LIST
 	cut      chan struct{} // closed to end the open watches
 	requests map[string]int
+	resumed  map[string]bool
 }
 
 // NewServer serves a session. The clock may stand still.
 func NewServer(session *Session, clock *Clock) *Server {
-	s := &Server{session: session, clock: clock, timeline: newTimeline(session.Watches), cut: make(chan struct{}), requests: map[string]int{}}
+	s := &Server{session: session, clock: clock, timeline: newTimeline(session.Watches), cut: make(chan struct{}), requests: map[string]int{}, resumed: map[string]bool{}}
 	for _, w := range session.Watches {
 		s.stores = append(s.stores, newStore(w))
 	}
@@ -42,7 +43,7 @@ func NewServer(session *Session, clock *Clock) *Server {
 func (s *Server) CurrentVersion() string { return format(s.timeline.current(s.clock.Now())) }
 
 // Requests counts the requests so far, by verb and resource: "watch configmaps", "list deployments.apps", "get …",
-// "discovery", and "other".
+// "discovery", and "other". A watch counts from when it is settled what it begins with.
 func (s *Server) Requests() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,6 +52,13 @@ func (s *Server) Requests() map[string]int {
 		out[k] = n
 	}
 	return out
+}
+
+// Resumed says whether a watch of the resource has begun after a version that its client gave.
+func (s *Server) Resumed(resource string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resumed[resource]
 }
 
 func (s *Server) count(what string) {
@@ -136,7 +144,6 @@ func (s *Server) collection(w http.ResponseWriter, r *http.Request, parts []stri
 		s.count("get " + name)
 		s.get(w, found, namespace, rest[1])
 	case watching:
-		s.count("watch " + name)
 		s.watch(w, r, found, f)
 	default:
 		s.count("list " + name)

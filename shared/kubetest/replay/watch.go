@@ -29,12 +29,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *store, f filt
 	from, current := version(q.Get("resourceVersion")), s.timeline.current(s.clock.Now())
 	initial := q.Get("sendInitialEvents") == "true"
 	out := &stream{store: st, filter: f, enc: json.NewEncoder(w), bookmarks: q.Get("allowWatchBookmarks") == "true", left: s.cutAfter(r)}
+	name := st.GroupResource().String()
 	if initial && (q.Get("resourceVersionMatch") != "NotOlderThan" || !out.bookmarks) {
+		s.count("watch " + name)
 		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			"sendInitialEvents requires resourceVersionMatch NotOlderThan and allowWatchBookmarks")
 		return
 	}
 	if initial && from > current && !s.reach(r, from) {
+		s.count("watch " + name)
 		tooLarge(w, from, current)
 		return
 	}
@@ -45,6 +48,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *store, f filt
 	out.flush()
 
 	current = s.timeline.current(s.clock.Now())
+	s.count("watch " + name)
 	switch {
 	case initial || from == 0:
 		from = current
@@ -58,6 +62,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, st *store, f filt
 		return
 	default:
 		out.seen = st.state(from)
+		s.mu.Lock()
+		s.resumed[name] = true
+		s.mu.Unlock()
 	}
 	s.live(r.Context(), out, st.after(from), timeout(q.Get("timeoutSeconds")))
 }
