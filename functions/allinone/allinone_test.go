@@ -67,18 +67,9 @@ func TestEveryFunctionIsServedUnderItsPaths(t *testing.T) {
 	}
 }
 
-func TestOneIllFunctionIsNamed(t *testing.T) {
-	ill := telemetry.Options{
-		Ready:     func(context.Context) error { return fmt.Errorf("no store") },
-		ReadToken: settings.NewSecret("secret"),
-	}
-	h, _ := serve(t, []Function{{Name: "one", Handler: fake("one", nil, telemetry.Options{})}, {Name: "two", Handler: fake("two", nil, ill)}}, nil)
-	if code, body := get(h, "GET", "/health/readiness"); code != 503 || !strings.Contains(body, "two: not ready: no store") {
-		t.Errorf("readiness: got %d %q", code, body)
-	}
-	if code, _ := get(h, "GET", "/health/liveness"); code != 200 {
-		t.Errorf("liveness: got %d", code)
-	}
+func TestMetricsWantTheTokenOfEachFunction(t *testing.T) {
+	guarded := telemetry.Options{ReadToken: settings.NewSecret("secret")}
+	h, _ := serve(t, []Function{{Name: "one", Handler: fake("one", nil, telemetry.Options{})}, {Name: "two", Handler: fake("two", nil, guarded)}}, nil)
 	if code, body := get(h, "GET", "/metrics"); code != 401 || strings.Contains(body, "things_total") {
 		t.Errorf("metrics without the token: got %d %q", code, body)
 	}

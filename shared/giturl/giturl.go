@@ -42,10 +42,8 @@ type Endpoint struct {
 
 // Parse reads a repository URL. Errors are one of ErrScheme, ErrHost, ErrPath and ErrSyntax.
 func Parse(raw string) (*Endpoint, error) {
-	for i := range len(raw) {
-		if raw[i] < 0x20 || raw[i] == 0x7f {
-			return nil, ErrSyntax
-		}
+	if strings.ContainsFunc(raw, isControl) {
+		return nil, ErrSyntax
 	}
 	if !strings.Contains(raw, "://") {
 		return parseSCP(raw)
@@ -78,13 +76,12 @@ func parseSCP(raw string) (*Endpoint, error) {
 	if slash := strings.IndexByte(raw, '/'); colon < 0 || slash >= 0 && slash < colon {
 		return nil, ErrScheme // a local path
 	}
-	if at := strings.IndexByte(raw, '@'); at >= 0 && (at < colon || strings.Contains(raw[:at], ":")) {
-		if strings.Contains(raw[:at], ":") && !strings.HasPrefix(raw, "[") {
-			return nil, ErrSyntax // user:password@host has no scp-like form
-		}
-		if at < colon {
-			user, rest = raw[:at], raw[at+1:]
-		}
+	switch at := strings.IndexByte(raw, '@'); {
+	case at < 0:
+	case at < colon:
+		user, rest = raw[:at], raw[at+1:]
+	case !strings.HasPrefix(raw, "["):
+		return nil, ErrSyntax // user:password@host has no scp-like form
 	}
 	e := &Endpoint{scheme: SSH, user: url.User(user)}
 	var ok bool
@@ -108,20 +105,17 @@ func (e *Endpoint) checked() (*Endpoint, error) {
 	if e.scheme != SSH {
 		return e, nil
 	}
-	bare := strings.Trim(e.path, "/")
-	if bare == "" || strings.HasPrefix(e.path, "-") {
+	// A path of ssh:// was unescaped, which may have brought forth what Parse has refused.
+	if strings.Trim(e.path, "/") == "" || strings.HasPrefix(e.path, "-") || strings.ContainsFunc(e.path, isControl) {
 		return nil, ErrPath
-	}
-	for i := range len(e.path) {
-		if e.path[i] < 0x20 || e.path[i] == 0x7f {
-			return nil, ErrPath
-		}
 	}
 	if e.user == nil || e.user.Username() == "" {
 		e.user = url.User(DefaultSSHUser)
 	}
 	return e, nil
 }
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
 // Scheme is https, http or ssh.
 func (e *Endpoint) Scheme() string { return e.scheme }

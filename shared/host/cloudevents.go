@@ -23,7 +23,7 @@ const structured = "application/cloudevents+json"
 // the caller: the body is no CloudEvent.
 func BinaryMode(r *http.Request) error {
 	contentType := r.Header.Get("Content-Type")
-	if len(contentType) < len(structured) || contentType == "application/json" {
+	if len(contentType) < len(structured) {
 		return nil
 	}
 	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != structured {

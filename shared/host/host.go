@@ -1,11 +1,8 @@
 // Package host holds what a function may know of the platform that runs it. Its sub-packages translate a platform's call
 // into a request to the function's http.Handler and nothing else; they alone import a platform's library.
 //
-// A function is an http.Handler and may have these methods, which every host honours:
-//
-//	Ready(context.Context) (bool, error)   // can requests be served?
-//	Alive(context.Context) (bool, error)   // is the process sound?
-//	Stop(context.Context) error            // the last request is answered: release what is held
+// A function is an http.Handler. If it has a method Stop(context.Context) error, every host calls it when the last request
+// is answered, to release what is held.
 package host
 
 import (

@@ -183,14 +183,17 @@ func TestStop(t *testing.T) {
 
 func TestLoggingRefusesALevelThatIsNone(t *testing.T) {
 	for level, want := range map[string]string{"": "", "debug": "", "WARN": "", "loud": "LOG_LEVEL (loud) must be debug, info, warn or error"} {
-		if level != "" {
-			t.Setenv("LOG_LEVEL", level)
-		}
-		var l host.Logging
-		err := settings.Load(&l)
-		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
-			t.Errorf("%q: got %v, want %q", level, err, want)
-		}
+		t.Run(level, func(t *testing.T) {
+			t.Setenv("LOG_LEVEL", level) // and back when the subtest ends
+			if level == "" {
+				_ = os.Unsetenv("LOG_LEVEL")
+			}
+			var l host.Logging
+			err := settings.Load(&l)
+			if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
 	}
 }
 

@@ -109,7 +109,7 @@ func (s *source) read(ctx context.Context) (string, error) {
 		}
 		return strings.TrimSpace(string(b)), nil
 	case s.arn != "":
-		value, err := fetchSecret(ctx, s.arn)
+		value, err := AWSSecret(ctx, s.arn)
 		if err != nil {
 			return "", Invalid(s.name+arnSuffix, s.arn, "must be a readable secret: %v", err)
 		}

@@ -13,25 +13,23 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/settings"
 )
 
-// Paths that Handler answers itself; everything else goes to the function.
+// Paths that Handler answers itself; everything else goes to the function. A function that could be made is ready: it asks
+// no store that all copies share, for when that is down, a clear 503 of ours is better than no endpoint at all.
 const (
 	MetricsPath   = "/metrics"
 	ReadinessPath = "/health/readiness"
 	LivenessPath  = "/health/liveness"
 )
 
-// Options of a Handler; the zero value suits a function with nothing to check.
+// Options of a Handler; the zero value suits a function that holds nothing.
 type Options struct {
-	// Ready says why the function cannot serve yet. It must not ask a store that all copies share: when that is down,
-	// a clear 503 of ours is better than no endpoint at all.
-	Ready func(context.Context) error
 	// ReadToken, if configured, is the Bearer token that /metrics wants.
 	ReadToken settings.Secret
 	// Close releases what the function holds when the process ends.
 	Close func(context.Context) error
 }
 
-// Handler is a function with its metrics and health endpoints around it. Hosts find Ready, Alive and Stop on it.
+// Handler is a function with its metrics and health endpoints around it. Hosts find Stop on it.
 type Handler struct {
 	next   http.Handler
 	tel    *Telemetry
@@ -52,18 +50,6 @@ func (t *Telemetry) Handler(next http.Handler, opts Options) *Handler {
 	return h
 }
 
-// Ready reports whether requests can be served; hosts call it.
-func (h *Handler) Ready(ctx context.Context) (bool, error) {
-	if h.opts.Ready == nil {
-		return true, nil
-	}
-	err := h.opts.Ready(ctx)
-	return err == nil, err
-}
-
-// Alive reports that the process can answer at all; hosts call it.
-func (h *Handler) Alive(context.Context) (bool, error) { return true, nil }
-
 // Stop releases what the function holds; hosts call it when the last request is answered.
 func (h *Handler) Stop(ctx context.Context) error {
 	if h.opts.Close == nil {
@@ -77,10 +63,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case MetricsPath:
 		h.serveMetrics(w, r)
 	case ReadinessPath:
-		if ok, err := h.Ready(r.Context()); !ok {
-			http.Error(w, fmt.Sprintf("not ready: %v", err), http.StatusServiceUnavailable)
-			return
-		}
 		fmt.Fprintln(w, "READY")
 	case LivenessPath:
 		fmt.Fprintln(w, "ALIVE")

@@ -44,9 +44,6 @@ func level(name string) slog.Level {
 	return l
 }
 
-// Function is the name the metrics and log lines carry.
-func (t *Telemetry) Function() string { return t.function }
-
 // Counter registers tidemark_<function>_<what>; what ends in _total.
 func (t *Telemetry) Counter(what, help string, labels ...string) *CounterVec {
 	return &CounterVec{t.metrics.add(kindCounter, t.name(what), help, nil, labels)}

@@ -67,22 +67,4 @@ type instance struct{ http.Handler }
 
 func (i instance) Handle(w http.ResponseWriter, r *http.Request) { host.Serve(i.Handler, w, r) }
 
-func (i instance) Ready(ctx context.Context) (bool, error) {
-	if h, ok := i.Handler.(interface {
-		Ready(context.Context) (bool, error)
-	}); ok {
-		return h.Ready(ctx)
-	}
-	return true, nil
-}
-
-func (i instance) Alive(ctx context.Context) (bool, error) {
-	if h, ok := i.Handler.(interface {
-		Alive(context.Context) (bool, error)
-	}); ok {
-		return h.Alive(ctx)
-	}
-	return true, nil
-}
-
 func (i instance) Stop(ctx context.Context) error { return host.Stop(ctx, i.Handler) }
