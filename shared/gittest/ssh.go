@@ -164,12 +164,16 @@ func (d *SSHServer) Handshakes() int { return int(d.shakes.Load()) }
 // Sessions is the number of sessions that were opened.
 func (d *SSHServer) Sessions() int { return int(d.sessions.Load()) }
 
-// Drop hangs up on everybody.
+// Drop hangs up on everybody who is connected now, and not on those who come back while it does.
 func (d *SSHServer) Drop() {
+	var connected []*ssh.ServerConn
 	d.conns.Range(func(conn, _ any) bool {
-		_ = conn.(*ssh.ServerConn).Close()
+		connected = append(connected, conn.(*ssh.ServerConn))
 		return true
 	})
+	for _, conn := range connected {
+		_ = conn.Close()
+	}
 }
 
 func (d *SSHServer) accept() {
