@@ -210,11 +210,15 @@ func (e *Endpoint) URL() url.URL {
 }
 
 // String is the URL without userinfo and query: what may be printed and stored. An scp-like path that is relative
-// to the user's home stays distinct from the absolute one.
+// to the user's home stays distinct from the absolute one, and from that in another user's home.
 func (e Endpoint) String() string {
 	path := e.path
-	if e.IsSSH() && !strings.HasPrefix(path, "/") {
+	switch {
+	case !e.IsSSH() || strings.HasPrefix(path, "/"):
+	case e.User() == DefaultSSHUser:
 		path = "/./" + path
+	default:
+		path = "/~" + e.User() + "/" + path
 	}
 	return e.scheme + "://" + e.HostLabel() + path
 }

@@ -142,9 +142,9 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-func TestRelativeAndAbsoluteSCPPathsDiffer(t *testing.T) {
+func TestSCPPathsOfOtherHomesDiffer(t *testing.T) {
 	printed := map[string]string{}
-	for _, raw := range []string{"git@h:org/r.git", "git@h:/org/r.git", "git@h:./org/r.git"} {
+	for _, raw := range []string{"git@h:org/r.git", "git@h:/org/r.git", "git@h:./org/r.git", "alice@h:org/r.git", "bob@h:org/r.git"} {
 		ep, err := giturl.Parse(raw)
 		if err != nil {
 			t.Fatal(err)

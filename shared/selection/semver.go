@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -24,7 +25,7 @@ func (s semverTag) TrackingRef(ref *sourcev1.GitRepositoryRef) (string, error) {
 		return s.trackRef.TrackingRef(ref)
 	}
 	if _, err := semver.NewConstraint(ref.SemVer); err != nil {
-		return "", ErrUnsupportedRef
+		return "", fmt.Errorf("%w: %.80q is no range of versions such as >=1.2.0 <2.0.0", ErrUnsupportedRef, ref.SemVer)
 	}
 	return semverMark + ref.SemVer, nil
 }
