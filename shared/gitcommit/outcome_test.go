@@ -2,7 +2,6 @@ package gitcommit
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/gitobject"
+	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
 )
 
@@ -30,10 +30,6 @@ var classNamed = map[string]Class{
 var plainly = map[string]Class{"stale-old": ReResolve, "lock-held": ReResolve, "branch-deleted": ReResolve, "no-detail": ReResolve, "disk-full": Damaged}
 
 func TestClassifiesRecordedAnswers(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(pushCases, "case.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var cases struct {
 		Ref, Old string
 		Table    []struct {
@@ -45,9 +41,7 @@ func TestClassifiesRecordedAnswers(t *testing.T) {
 			Class  string
 		}
 	}
-	if err := json.Unmarshal(raw, &cases); err != nil {
-		t.Fatal(err)
-	}
+	gittest.Case(t, "15-push-outcomes", &cases)
 	answers := 0
 	for _, c := range cases.Table {
 		want, known := classNamed[c.Class]

@@ -2,12 +2,10 @@ package gitpoll_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,19 +20,6 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/gitpoll"
 	"github.com/tidemark-dev/tidemark/shared/gittest"
 )
-
-const cases = "../../events/samples/cases/git/"
-
-func readCase(t *testing.T, name string, into any) {
-	t.Helper()
-	raw, err := os.ReadFile(cases + name + "/case.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestList(t *testing.T) {
 	server := gittest.NewServer(t)
@@ -243,7 +228,7 @@ func TestNoSecretInErrors(t *testing.T) {
 			Max int `json:"max_error_length"`
 		}
 	}
-	readCase(t, "05-no-secret-in-errors", &c)
+	gittest.Case(t, "05-no-secret-in-errors", &c)
 	lister := gitpoll.NewGoGitLister(5 * time.Second)
 	check := func(what string, err error) {
 		t.Helper()

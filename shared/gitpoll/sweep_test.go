@@ -206,7 +206,7 @@ func TestThrottledHosts(t *testing.T) {
 			Max int `json:"max_requests_to_host_after_first_429"`
 		}
 	}
-	readCase(t, "12-rate-limits", &c)
+	gittest.Case(t, "12-rate-limits", &c)
 	other := gittest.NewServer(t)
 	commit := other.Repository("r.git").Commit("main", "first", map[string]string{"f": "x"})
 	for _, response := range c.Responses {
@@ -329,7 +329,7 @@ func TestPausesGrowWhileAHostThrottles(t *testing.T) {
 
 func TestEmptyRepositoriesKeepTheLastGoodCommit(t *testing.T) {
 	var c struct{ Expect struct{ Class string } }
-	readCase(t, "08-empty-repository", &c)
+	gittest.Case(t, "08-empty-repository", &c)
 	server := gittest.NewServer(t)
 	empty := server.Repository("empty.git")
 	s := wireSweeper(t, 10*time.Second)

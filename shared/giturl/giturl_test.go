@@ -1,30 +1,16 @@
 package giturl_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/giturl"
 )
-
-const cases = "../../events/samples/cases/git/"
-
-func readCase(t *testing.T, name string, into any) {
-	t.Helper()
-	raw, err := os.ReadFile(cases + name + "/case.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestURLForms(t *testing.T) {
 	var c struct {
@@ -37,10 +23,7 @@ func TestURLForms(t *testing.T) {
 			}
 		}
 	}
-	readCase(t, "14-url-forms", &c)
-	if len(c.Table) < 20 {
-		t.Fatalf("only %d rows", len(c.Table))
-	}
+	gittest.Case(t, "14-url-forms", &c)
 	kinds := map[string]error{"scheme": giturl.ErrScheme, "host": giturl.ErrHost}
 	for _, row := range c.Table {
 		t.Run(row.URL, func(t *testing.T) {
@@ -82,7 +65,7 @@ func TestURLForms(t *testing.T) {
 
 func TestNothingSecretIsPrinted(t *testing.T) {
 	var c struct{ Forbidden, URLs []string }
-	readCase(t, "05-no-secret-in-errors", &c)
+	gittest.Case(t, "05-no-secret-in-errors", &c)
 	c.URLs = append(c.URLs, "alice:s3cr3t-pw@host:path", "s3cr3t-pw", "[s3cr3t-pw", "ssh://h/\x7fs3cr3t-pw")
 	for _, raw := range c.URLs {
 		ep, err := giturl.Parse(raw)

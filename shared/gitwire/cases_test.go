@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-dev/tidemark/shared/gitauth"
+	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
 )
 
@@ -31,7 +32,7 @@ func TestOldServersAreDiscoveredOnce(t *testing.T) {
 			Second []string `json:"second_listing_requests"`
 		}
 	}
-	readCase(t, name, &c)
+	gittest.Case(t, name, &c)
 	for _, script := range c.Scripts {
 		var title string
 		answers := map[string]answer{}
@@ -47,7 +48,7 @@ func TestOldServersAreDiscoveredOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a.BodyFile != "" {
-				a.body = sample(t, name, a.BodyFile)
+				a.body = gittest.CaseFile(t, name, a.BodyFile)
 			}
 			method, path, _ := strings.Cut(key, " ")
 			answers[method+" "+repo+"/"+path] = a
@@ -91,7 +92,7 @@ func TestAServerThatStumblesOverTheRequestIsAskedInTheOldWay(t *testing.T) {
 		requests []string
 		status   int // 0: the refs are listed
 	}{
-		{"it knows the old way", gitwire.ProtocolUnknown, answer{Status: 200, body: sample(t, "01-v2-refused-fallback", "v0.bin")}, []string{postRefs, getRefs}, 0},
+		{"it knows the old way", gitwire.ProtocolUnknown, answer{Status: 200, body: gittest.CaseFile(t, "01-v2-refused-fallback", "v0.bin")}, []string{postRefs, getRefs}, 0},
 		{"it is down", gitwire.ProtocolUnknown, answer{Status: 500}, []string{postRefs, getRefs}, 500},
 		{"it did not stumble before", gitwire.ProtocolV2, answer{Status: 500}, []string{postRefs}, 500},
 	} {
@@ -115,7 +116,7 @@ func TestRedirects(t *testing.T) {
 		Credentials struct{ Username, Password string }
 		Scripts     []map[string]json.RawMessage
 	}
-	readCase(t, name, &c)
+	gittest.Case(t, name, &c)
 	for _, script := range c.Scripts {
 		var title string
 		var expect struct {
@@ -146,7 +147,7 @@ func TestRedirects(t *testing.T) {
 					t.Fatal(err)
 				}
 				if a.BodyFile != "" {
-					a.body = sample(t, name, a.BodyFile)
+					a.body = gittest.CaseFile(t, name, a.BodyFile)
 				}
 				if to, ok := a.Headers["Location"]; ok {
 					to = strings.ReplaceAll(to, "OTHER/", otherURL.Host+"/")
@@ -192,7 +193,7 @@ func TestAPostGoesToWhereDiscoveryWasRedirected(t *testing.T) {
 		"POST /org/app/git-upload-pack":     {Status: 301, Headers: map[string]string{"Location": "/org/app.git/git-upload-pack"}},
 		"GET /org/app/info/refs":            {Status: 301, Headers: map[string]string{"Location": "/org/app.git/info/refs?service=git-upload-pack"}},
 		"GET /org/app.git/info/refs":        {Status: 200, body: []byte(v2)},
-		"POST /org/app.git/git-upload-pack": {Status: 200, body: sample(t, "06-annotated-tags", "v2-lsrefs.bin")},
+		"POST /org/app.git/git-upload-pack": {Status: 200, body: gittest.CaseFile(t, "06-annotated-tags", "v2-lsrefs.bin")},
 	})
 	pool, ep := newPool(t), endpoint(t, server.URL+"/org/app")
 	var known gitwire.Knowledge
@@ -216,13 +217,13 @@ func TestAnnotatedTags(t *testing.T) {
 	var c struct {
 		MapContains map[string]string `json:"map_contains"`
 	}
-	readCase(t, name, &c)
+	gittest.Case(t, name, &c)
 	for _, tt := range []struct {
 		file string
 		on   string
 	}{{"v0.bin", getRefs}, {"v2-lsrefs.bin", postRefs}} {
 		t.Run(tt.file, func(t *testing.T) {
-			server := serve(t, map[string]answer{tt.on: {Status: 200, body: sample(t, name, tt.file)}})
+			server := serve(t, map[string]answer{tt.on: {Status: 200, body: gittest.CaseFile(t, name, tt.file)}})
 			refs, err := list(t, server.URL+repo, nil, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -253,7 +254,7 @@ func TestEmptyRepositories(t *testing.T) {
 		"v2-lsrefs-unborn.bin":        postRefs,
 	} {
 		t.Run(file, func(t *testing.T) {
-			server := serve(t, map[string]answer{on: {Status: 200, body: sample(t, name, file)}})
+			server := serve(t, map[string]answer{on: {Status: 200, body: gittest.CaseFile(t, name, file)}})
 			refs, err := list(t, server.URL+repo, nil, nil)
 			if err != nil || len(refs) != 0 {
 				t.Errorf("refs %v, error %v, want none and none", refs, err)
@@ -270,8 +271,8 @@ func TestOddRefNames(t *testing.T) {
 		}
 		Rejected []string `json:"rejected_config_refs"`
 	}
-	readCase(t, name, &c)
-	server := serve(t, map[string]answer{postRefs: {Status: 200, body: sample(t, name, "v2-lsrefs.bin")}})
+	gittest.Case(t, name, &c)
+	server := serve(t, map[string]answer{postRefs: {Status: 200, body: gittest.CaseFile(t, name, "v2-lsrefs.bin")}})
 	for _, e := range c.Expect {
 		t.Run(e.Ref, func(t *testing.T) {
 			refs, err := list(t, server.URL+repo, nil, []string{e.Ref})
@@ -306,14 +307,14 @@ func TestHalfAnAnswerIsAnError(t *testing.T) {
 			Text                     string `json:"text_contains"`
 		}
 	}
-	readCase(t, name, &c)
+	gittest.Case(t, name, &c)
 	for _, e := range c.Expect {
 		t.Run(e.File, func(t *testing.T) {
 			on := postRefs
 			if e.Kind == "adv" {
 				on = getRefs
 			}
-			a := answer{Status: 200, BodyFile: e.File, body: sample(t, name, e.File)}
+			a := answer{Status: 200, BodyFile: e.File, body: gittest.CaseFile(t, name, e.File)}
 			server := serve(t, map[string]answer{on: a})
 			refs, err := list(t, server.URL+repo, nil, []string{c.TrackingRef})
 			got := "ok"

@@ -207,7 +207,7 @@ func TestClientCertificates(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		_, _ = w.Write(sample(t, "06-annotated-tags", "v2-lsrefs.bin"))
+		_, _ = w.Write(gittest.CaseFile(t, "06-annotated-tags", "v2-lsrefs.bin"))
 	}))
 	strict.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	strict.Config.ErrorLog = log.New(io.Discard, "", 0)

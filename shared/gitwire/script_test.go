@@ -2,10 +2,8 @@ package gitwire_test
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,24 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/giturl"
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
 )
-
-const cases = "../../events/samples/cases/git/"
-
-func readCase(t *testing.T, name string, into any) {
-	t.Helper()
-	if err := json.Unmarshal(sample(t, name, "case.json"), into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sample(t *testing.T, name, file string) []byte {
-	t.Helper()
-	raw, err := os.ReadFile(cases + name + "/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
 
 // answer is one scripted HTTP answer.
 type answer struct {

@@ -1,15 +1,14 @@
 package selection_test
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
+	"github.com/tidemark-dev/tidemark/shared/gittest"
 	"github.com/tidemark-dev/tidemark/shared/selection"
 )
 
@@ -49,17 +48,11 @@ func TestTrackingRef(t *testing.T) {
 }
 
 func TestCandidateOfAnnotatedTags(t *testing.T) {
-	raw, err := os.ReadFile("../../events/samples/cases/git/06-annotated-tags/case.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var c struct {
 		Expect      []struct{ Ref, SHA string }
 		MapContains map[string]string `json:"map_contains"`
 	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
+	gittest.Case(t, "06-annotated-tags", &c)
 	advertised := map[string]string{"refs/tags/light": "cccccccccccccccccccccccccccccccccccccccc", "refs/tags/v1.1": "d", "refs/tags/v10": "e"}
 	for ref, id := range c.MapContains {
 		advertised[ref] = id
