@@ -212,6 +212,44 @@ func TestAPostGoesToWhereDiscoveryWasRedirected(t *testing.T) {
 	}
 }
 
+// A repository that moves again is found again: for whoever lists, also in the old way, and for whoever posts.
+func TestARepositoryThatMovesAgainIsFound(t *testing.T) {
+	refs := gittest.CaseFile(t, "06-annotated-tags", "v2-lsrefs.bin")
+	to := func(place string) answer {
+		return answer{Status: 301, Headers: map[string]string{"Location": place + "/info/refs?service=git-upload-pack"}}
+	}
+	for _, old := range []bool{false, true} {
+		for _, second := range []string{"/c", "/a"} { // and back to where it was
+			advertisement := []byte("000eversion 2\n0013ls-refs=unborn\n0000")
+			if old {
+				advertisement = gittest.CaseFile(t, "01-v2-refused-fallback", "v0.bin")
+			}
+			at := func(place string) map[string]answer {
+				answers := map[string]answer{"GET /a/info/refs": to(place), "GET " + place + "/info/refs": {Status: 200, body: advertisement}}
+				if !old {
+					answers["POST "+place+"/git-upload-pack"] = answer{Status: 200, body: refs}
+				}
+				return answers
+			}
+			server := serve(t, at("/b"))
+			pool, ep := newPool(t), endpoint(t, server.URL+"/a")
+			listed, known, err := pool.ListRefs(t.Context(), ep, nil, nil, gitwire.Knowledge{})
+			if err != nil || len(listed) == 0 {
+				t.Fatalf("old %v, moved to /b: %v, %v", old, listed, err)
+			}
+			server.set(at(second))
+			if !old {
+				if _, err := pool.Exchange(t.Context(), ep, nil, gitwire.Request{Service: gitwire.UploadPack}); !errors.Is(err, gitwire.ErrRedirect) {
+					t.Errorf("a POST to where it was: %v, want ErrRedirect", err)
+				}
+			}
+			if listed, _, err = pool.ListRefs(t.Context(), ep, nil, nil, known); err != nil || len(listed) == 0 {
+				t.Errorf("old %v, moved to %s: %v, %v", old, second, listed, err)
+			}
+		}
+	}
+}
+
 func TestAnnotatedTags(t *testing.T) {
 	const name = "06-annotated-tags"
 	var c struct {

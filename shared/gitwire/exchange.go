@@ -59,7 +59,7 @@ func (p *Pool) Exchange(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.
 	if ep.IsSSH() {
 		return p.exchangeSSH(ctx, ep, cred, req)
 	}
-	return p.post(ctx, p.where(ep), cred, req)
+	return p.post(ctx, ep, cred, req)
 }
 
 // Advertise asks what the service offers: with Version2 its capabilities, from older servers (and always from
@@ -72,9 +72,11 @@ func (p *Pool) Advertise(ctx context.Context, ep *giturl.Endpoint, cred *gitauth
 	return p.getInfoRefs(ctx, ep, cred, req)
 }
 
+// post sends a request to where the repository is known to have moved. When it is no longer there, that is ErrRedirect: it
+// has to be discovered anew.
 func (p *Pool) post(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*Response, error) {
-	name := string(req.Service)
-	r, err := newRequest(ctx, http.MethodPost, ep.ServiceURL(name, ""), cred, req.Version2)
+	name, at := string(req.Service), p.where(ep)
+	r, err := newRequest(ctx, http.MethodPost, at.ServiceURL(name, ""), cred, req.Version2)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +91,9 @@ func (p *Pool) post(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Cred
 	}
 	if err := statusError(resp); err != nil {
 		drain(resp.Body)
+		if at != ep && resp.StatusCode == http.StatusNotFound {
+			err = fmt.Errorf("%w: the repository is no longer where it had moved to", ErrRedirect)
+		}
 		return nil, err
 	}
 	if err := checkContentType(resp, "application/x-"+name+"-result"); err != nil {
@@ -103,7 +108,7 @@ const maxRedirects = 5
 
 func (p *Pool) getInfoRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, req Request) (*Response, error) {
 	name := string(req.Service)
-	at := p.where(ep)
+	at := ep // where it had moved to may be out of date
 	for range maxRedirects {
 		r, err := newRequest(ctx, http.MethodGet, at.ServiceURL("info/refs", "service="+name), cred, req.Version2)
 		if err != nil {
@@ -130,9 +135,7 @@ func (p *Pool) getInfoRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitau
 			drain(resp.Body)
 			return nil, err
 		}
-		if at.Path() != ep.Path() {
-			p.setMoved(ep, at)
-		}
+		p.setMoved(ep, at)
 		answer := response(ctx, resp.Body, req.MaxResponse)
 		if answer.Reader, err = skipServiceHeader(answer.Reader); err != nil {
 			_ = answer.Close() // closing only drains

@@ -92,9 +92,14 @@ func (p *Pool) where(ep *giturl.Endpoint) *giturl.Endpoint {
 	return ep
 }
 
+// setMoved remembers where discovery ended; at the endpoint itself there is nothing to remember.
 func (p *Pool) setMoved(from, to *giturl.Endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if to.Path() == from.Path() {
+		delete(p.moved, from.String())
+		return
+	}
 	if p.moved == nil {
 		p.moved = map[string]*giturl.Endpoint{}
 	}

@@ -126,7 +126,7 @@ func worthDiscovery(err error, known Knowledge) bool {
 
 // lsRefs is the single POST.
 func (p *Pool) lsRefs(ctx context.Context, ep *giturl.Endpoint, cred *gitauth.Credentials, q wanted, format string) (map[string]string, error) {
-	resp, err := p.post(ctx, p.where(ep), cred, Request{Service: UploadPack, Version2: true, Body: lsRefsRequest(q, format), MaxResponse: maxListing})
+	resp, err := p.post(ctx, ep, cred, Request{Service: UploadPack, Version2: true, Body: lsRefsRequest(q, format), MaxResponse: maxListing})
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,13 @@ func serve(t *testing.T, answers map[string]answer) *script {
 	return s
 }
 
+// set changes the answers.
+func (s *script) set(answers map[string]answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = answers
+}
+
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
