@@ -192,7 +192,7 @@ func (s *Sighting) counts(r *Request) bool {
 		return true
 	}
 	changed := s.Generation != s.Previous.Generation
-	return !(r.Subresource == subresourceScale && !changed || r.Subresource == subresourceStatus && changed)
+	return (r.Subresource != subresourceScale || changed) && (r.Subresource != subresourceStatus || !changed)
 }
 
 // managedBy tells whether the field manager has an entry, or whether nothing is known of any.
