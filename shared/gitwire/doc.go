@@ -1,5 +1,6 @@
-// Package gitwire speaks the small part of git's wire protocol that a client without a clone needs: one request and
-// its answer, over smart HTTP or SSH, and protocol v2's ls-refs with the older ways to list refs behind it.
+// Package gitwire speaks the small part of git's wire protocol that a client without a clone needs, over smart HTTP and
+// SSH: list refs, fetch commits and trees, and push a pack, each with one request and its answer. Protocol v2 comes first;
+// behind it are the ways of older servers.
 //
 // Connections are shared through a Pool: one HTTP transport per trust and proxy, one SSH connection per host, user
 // and key. Every wait ends with the caller's context, also while dialling and shaking hands; answers are read up to
