@@ -75,6 +75,7 @@ func (d *drain) lookUp(ctx context.Context) error {
 		}
 	}
 	if len(queries) == 0 {
+		d.nextLookup = d.nextAsk(now)
 		return nil
 	}
 	answers, err := d.authors.LookupAuthors(ctx, queries)
