@@ -94,7 +94,9 @@ func (d *drain) lookUp(ctx context.Context) error {
 		c.settled, c.resolution = true, answers[i]
 		if answers[i].Result == attribution.Absent {
 			t.nobody = true
-			d.unresolved.add(t.spec.Name, queries[i], over)
+			if len(d.nameless) < maxUnresolved {
+				d.nameless = append(d.nameless, openChange{queries[i], t.spec.Name, over})
+			}
 		} else {
 			t.facts = true
 		}

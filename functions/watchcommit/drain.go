@@ -33,6 +33,7 @@ type drain struct {
 	requests []*request
 	changes  int
 	commits  int
+	nameless []openChange // changes that went without an author in this round
 
 	// nextLookup is when the authors that are missing are looked for again.
 	nextLookup time.Time
@@ -60,7 +61,7 @@ func (d *drain) run(ctx context.Context) error {
 			continue
 		}
 		d.reportAll(ctx)
-		if err != nil || round == maxRounds || d.hurried(ctx) {
+		if err != nil || round >= maxRounds || d.hurried(ctx) {
 			return errors.Join(err, d.giveUp(ctx))
 		}
 		if !d.again {

@@ -36,13 +36,12 @@ type lateness struct {
 	at time.Time
 }
 
-// add remembers a change that goes without an author.
-func (u *unresolved) add(target string, query queue.AuthorQuery, over time.Time) {
+// add remembers changes that went without an author. Their round must be over: until then its drain goes on writing to
+// what their queries lead to.
+func (u *unresolved) add(changes []openChange) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.open) < maxUnresolved {
-		u.open = append(u.open, openChange{query, target, over})
-	}
+	u.open = append(u.open, changes[:min(len(changes), maxUnresolved-len(u.open))]...)
 }
 
 // due takes out what is to be looked up now, and drops what no fact can come for any more.

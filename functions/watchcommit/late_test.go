@@ -2,12 +2,14 @@ package watchcommit
 
 import (
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/shared/attribution"
 	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
-	"github.com/tidemark-dev/tidemark/shared/queue"
 )
 
 func TestAnAuthorWhoIsLateIsCounted(t *testing.T) {
@@ -52,8 +54,8 @@ func TestAnAuthorWhoIsLateIsCounted(t *testing.T) {
 func TestWhatNoFactCanComeForAnyMoreIsForgotten(t *testing.T) {
 	var u unresolved
 	now := time.Now()
-	for range maxUnresolved + 5 {
-		u.add("t", queue.AuthorQuery{}, now)
+	for range 2 {
+		u.add(slices.Repeat([]openChange{{over: now}}, maxUnresolved-5))
 	}
 	if len(u.open) != maxUnresolved {
 		t.Errorf("%d are remembered, want at most %d", len(u.open), maxUnresolved)
@@ -68,5 +70,41 @@ func TestWhatNoFactCanComeForAnyMoreIsForgotten(t *testing.T) {
 	}
 	if due := u.due(now.Add(11*time.Minute), 10*time.Minute); len(due) != 0 || len(u.open) != 0 {
 		t.Errorf("%d are due after 11m and %d remembered, want none", len(due), len(u.open))
+	}
+}
+
+// Branches are drained at the same time, and each looks up again what any of them committed without an author.
+func TestOthersLookUpAgainOnlyWhatADrainIsDoneWith(t *testing.T) {
+	w := tale(t, "", func(*scenario, *recorded.Watch) {})
+	f := w.function()
+	of := &target{}
+	observer := attribution.NewObserver("pods", attribution.NewFamily())
+	pod := func(uid string) map[string]any {
+		return map[string]any{"metadata": map[string]any{
+			"name": "web", "uid": uid, "resourceVersion": "7", "ownerReferences": []any{map[string]any{"uid": "owner"}},
+		}}
+	}
+	s := &shard{target: of}
+	s.pending = []*change{{shard: s, uid: "u", seenAt: f.now(), sighting: observer.See(attribution.Deleted, pod("u"))}}
+	of.shards = []*shard{s}
+	d := &drain{Function: f, branch: &branch{targets: []*target{of}}}
+	if err := d.lookUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := make(chan struct{})
+	go func() {
+		defer close(other)
+		f.countLate(t.Context())
+	}()
+	for i := range 1000 {
+		observer.See(attribution.Added, pod(strconv.Itoa(i)))
+	}
+	<-other
+	if len(f.unresolved.open) != 0 {
+		t.Errorf("others know %d changes while the drain goes on, want none", len(f.unresolved.open))
+	}
+	d.reportAll(t.Context())
+	if len(f.unresolved.open) != 1 {
+		t.Errorf("others know %d changes after the round, want 1", len(f.unresolved.open))
 	}
 }

@@ -83,6 +83,8 @@ func ofStore(err error) error {
 
 // reportAll writes the targets' status after a round.
 func (d *drain) reportAll(ctx context.Context) {
+	d.unresolved.add(d.nameless)
+	d.nameless = nil
 	d.countLate(ctx)
 	for _, t := range d.branch.targets {
 		d.report(ctx, t)
