@@ -148,7 +148,7 @@ func (d *drain) giveUpIntent(ctx context.Context, outcome gitcommit.Outcome, bui
 	default:
 		return nil
 	}
-	if built == nil || built.Empty() {
+	if built == nil || built.Empty() || outcome.Unsure {
 		return nil
 	}
 	return d.store.DropIntents(ctx, d.branch.id, built.New.String())

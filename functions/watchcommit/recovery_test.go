@@ -3,6 +3,7 @@ package watchcommit
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestWhatEtcdForgotIsReconciled(t *testing.T) {
 	})
 	w.at(2)
 	w.tick()
-	w.at(3)
+	w.now = func() time.Time { return time.Now().Add(2 * time.Second) } // commits made anew have another id
 	w.api.Compact()
 	w.api.Disconnect()
 	w.tick()
@@ -73,7 +74,7 @@ func TestACursorFromTheFutureReplays(t *testing.T) {
 	}
 	w.repo.Commit("main", "somebody removes a file", map[string]string{"p/shop/configmaps/old-0.yaml": ""})
 	w.tick()
-	w.at(3)
+	time.Sleep(1100 * time.Millisecond) // commits made anew have another time, and so another id
 	w.facts()
 	time.Sleep(600 * time.Millisecond)
 	w.tick()
@@ -245,6 +246,34 @@ func TestTroubleOfTheGitServerLosesNothing(t *testing.T) {
 	w.wantHistory(first, "alice: create a")
 	w.tick()
 	w.wantHistory(first, "alice: create a")
+}
+
+// A push that got no answer may land after the next one was refused: its intent outlives the refusal, or the versions in
+// it would be written once more.
+func TestARefusalTakesNoEarlierPushBack(t *testing.T) {
+	w := tale(t, "", func(sc *scenario, cm *recorded.Watch) {
+		sc.at = time.Second
+		sc.create(cm, "a", "alice")
+		sc.update(cm, "a", "bob", "update")
+	})
+	w.at(2)
+	w.facts()
+	var late func()
+	w.git.Inject(gittest.Pushes, 1, func(rw http.ResponseWriter, r *http.Request, git http.Handler) {
+		r = r.Clone(context.WithoutCancel(r.Context()))
+		late = func() { git.ServeHTTP(httptest.NewRecorder(), r) }
+		rw.WriteHeader(http.StatusGatewayTimeout)
+	})
+	w.git.Inject(gittest.Pushes, 50, gittest.Refuse(http.StatusForbidden, ""))
+	if status, r := post(t, w.function()); status != http.StatusServiceUnavailable {
+		t.Fatalf("status %d, %+v, though the push was refused", status, r)
+	}
+	w.git.ClearFaults()
+	late()
+	w.wantHistory(first, "alice: create a", "bob: update a")
+	time.Sleep(1100 * time.Millisecond) // commits made anew have another time, and so another id
+	w.tick()
+	w.wantHistory(first, "alice: create a", "bob: update a")
 }
 
 func TestAStoreThatFailsSettlesNothing(t *testing.T) {

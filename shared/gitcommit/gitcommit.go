@@ -131,4 +131,6 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Settled says that no answer came and the tip decided.
 	Settled bool
+	// Unsure says that an earlier push of the same commits got no answer: they may land yet, whatever this one came to.
+	Unsure bool
 }

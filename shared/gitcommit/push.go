@@ -20,16 +20,18 @@ func (r *Repository) Push(ctx context.Context, built *Built) (Outcome, error) {
 	if built.Empty() {
 		return Outcome{Class: Landed}, nil
 	}
+	earlier := built.unsure
 	outcome, err := r.send(ctx, built)
-	settle := built.unsure && (outcome.Class == LostRace || outcome.Class == ReResolve)
+	settle := earlier && (outcome.Class == LostRace || outcome.Class == ReResolve)
 	// Who was throttled by something in front of the server cannot be sure either.
-	built.unsure = built.unsure || outcome.Class == Unknown || outcome.Class == Throttled
+	built.unsure = earlier || outcome.Class == Unknown || outcome.Class == Throttled
 	switch {
 	case outcome.Class == LostRace && outcome.TipHint == built.New:
 		outcome.Class = Landed // the very same push got there before, and its answer was lost
 	case settle || outcome.Class == Unknown:
 		outcome, err = r.settle(ctx, built, outcome, err)
 	}
+	outcome.Unsure = earlier
 	r.learn(ctx, built, outcome)
 	if err == nil && !outcome.curable() {
 		err = errors.New("refused")
