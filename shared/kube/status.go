@@ -158,13 +158,19 @@ func nextStatus(target *GitTarget, report Report, now time.Time) GitTargetStatus
 	return status
 }
 
+// gravest is what keeps the target from being ready. A resource that may not be watched and one that is not served are
+// told together, as both are mended in the cluster.
 func gravest(report Report) *Problem {
-	if report.Problem != nil || len(report.NotServed) == 0 {
-		return report.Problem
+	p := report.Problem
+	if len(report.NotServed) == 0 || p != nil && p.Reason != ReasonResourceForbidden {
+		return p
 	}
 	all := make([]string, len(report.NotServed))
 	for i, n := range report.NotServed {
 		all[i] = n.Error()
+	}
+	if p != nil {
+		return &Problem{Reason: p.Reason, Message: p.Message + "; " + strings.Join(all, "; ")}
 	}
 	return &Problem{Reason: ReasonResourceNotServed, Message: strings.Join(all, "; ") + ". Everything else is mirrored"}
 }

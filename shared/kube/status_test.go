@@ -30,6 +30,7 @@ func TestNextStatus(t *testing.T) {
 		{"a hook's words reach the person", Report{Problem: &Problem{ReasonBranchProtected, "push to main: the server says: pushes need a review"}},
 			metav1.ConditionFalse, ReasonBranchProtected, "pushes need a review"},
 		{"an unserved resource is a problem of its own", Report{NotServed: []*NotServed{boats}}, metav1.ConditionFalse, ReasonResourceNotServed, "boats.example.com: the API server does not serve it. Everything else is mirrored"},
+		{"a forbidden resource and an unserved one are told together", Report{NotServed: []*NotServed{boats}, Problem: &Problem{ReasonResourceForbidden, "pods: forbidden"}}, metav1.ConditionFalse, ReasonResourceForbidden, "pods: forbidden; boats.example.com: the API server does not serve it"},
 		{"a graver problem comes first", Report{NotServed: []*NotServed{boats}, Problem: &Problem{ReasonCredentialsRefused, "401"}}, metav1.ConditionFalse, ReasonCredentialsRefused, "401"},
 	}
 	for _, tc := range tests {
