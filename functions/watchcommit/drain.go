@@ -46,7 +46,7 @@ type drain struct {
 func (d *drain) run(ctx context.Context) error {
 	token, err := d.acquire(ctx)
 	if d.busy = err == nil && token == 0; err != nil || d.busy {
-		return err
+		return ofStore(err)
 	}
 	d.token = token
 	ctx, stop := d.keepLease(ctx)
@@ -97,7 +97,7 @@ func (d *drain) acquire(ctx context.Context) (int64, error) {
 func (d *drain) giveUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finish)
 	defer cancel()
-	return d.leases.YieldLease(ctx, d.branch.id, d.token)
+	return ofStore(d.leases.YieldLease(ctx, d.branch.id, d.token))
 }
 
 // hurried says that there is no time for another round: the request's is over, or the process is asked to end.

@@ -63,6 +63,8 @@ func problemOf(err error) *kube.Problem {
 // storeError is an error of Redis, or of what is kept there. It says nothing about a target.
 type storeError struct{ error }
 
+func (e *storeError) Error() string { return "the store: " + e.error.Error() }
+
 func (e *storeError) Unwrap() error { return e.error }
 
 // clusterError is an error of the API server, or of the way to it.
