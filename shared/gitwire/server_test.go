@@ -275,6 +275,33 @@ func TestSilentServers(t *testing.T) {
 	}
 }
 
+// Who waits for a connection that another dials is not given up with the other's deadline.
+func TestADiallersDeadlineIsItsOwn(t *testing.T) {
+	silent := gittest.Silent(t)
+	door := gittest.NewServer(t).SSH(gittest.SSHOptions{})
+	url := "ssh://git@" + silent + "/r.git"
+	cred := credentials(t, url, map[string][]byte{"identity": door.Identity, "known_hosts": gittest.KnownHost(silent, door.HostKeys["ed25519"])})
+	pool := newPool(t)
+	ask := func(patience time.Duration) (context.Context, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		t.Cleanup(cancel)
+		_, _, err := pool.ListRefs(ctx, endpoint(t, url), cred, nil, gitwire.Knowledge{})
+		return ctx, err
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := ask(300 * time.Millisecond)
+		ended <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // the other dials
+	if ctx, err := ask(time.Second); ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, context %v; want both to be its own deadline's", err, ctx.Err())
+	}
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("who dialled: %v", err)
+	}
+}
+
 // A server that stops reading in the middle of a request holds nobody beyond the context: neither who sends, nor who
 // shares the connection.
 func TestASilentServerHoldsNoSender(t *testing.T) {

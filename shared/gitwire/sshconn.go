@@ -46,6 +46,7 @@ type sshKey struct {
 type sshConn struct {
 	ready  chan struct{} // closed when dialling has ended
 	err    error         // of dialling
+	left   bool          // whoever dialled went away, or had no time left, before it ended
 	client *ssh.Client
 	slots  chan struct{}
 	once   sync.Once
@@ -149,11 +150,13 @@ func (p *Pool) sshClient(ctx context.Context, ep *giturl.Endpoint, cred *gitauth
 	p.mu.Unlock()
 	if !ok {
 		conn.client, conn.err = dialSSH(ctx, ep, cred)
-		close(conn.ready)
+		conn.left = ctx.Err() != nil
 		if conn.err != nil {
-			p.forget(key, conn)
+			p.forget(key, conn) // before anybody who waits looks for another
+			close(conn.ready)
 			return nil, true, conn.err
 		}
+		close(conn.ready)
 		go func() {
 			_ = conn.client.Wait() // its error is what the sessions report
 			close(conn.gone)
@@ -166,8 +169,8 @@ func (p *Pool) sshClient(ctx context.Context, ep *giturl.Endpoint, cred *gitauth
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	if errors.Is(conn.err, context.Canceled) && ctx.Err() == nil {
-		return p.sshClient(ctx, ep, cred) // who dialled went away; that says nothing about the server
+	if conn.err != nil && conn.left && ctx.Err() == nil {
+		return p.sshClient(ctx, ep, cred) // that says nothing about the server
 	}
 	return conn, false, conn.err
 }
