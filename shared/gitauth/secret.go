@@ -48,7 +48,7 @@ func FromSecret(ep *giturl.Endpoint, data map[string][]byte) (*Credentials, erro
 	return c.WithTLS(options.CAFile, options.ClientCert, options.ClientKey)
 }
 
-// caBundle is what NewAuthOptions reads for HTTPS only.
+// caBundle is what NewAuthOptions reads too, but not for SSH.
 func caBundle(data map[string][]byte) []byte {
 	if ca := data["ca.crt"]; len(ca) > 0 {
 		return ca

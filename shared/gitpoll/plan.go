@@ -58,40 +58,42 @@ func (r *sweepRun) plan(targets []Target) (hosts []string, jobs map[string][]*jo
 	return hosts, jobs
 }
 
-// coalesce makes one job for all targets of one repository with equal credentials, whatever their Secrets are called.
+// coalesce makes one job for all targets of one repository with equal credentials, whatever their Secrets are called. A
+// target that cannot be listed as it is described has a job of its own.
 func (r *sweepRun) coalesce(targets []Target) []*job {
-	found := r.readCredentials(targets)
+	var jobs, sound []*job
+	for _, t := range targets {
+		j := &job{targets: []Target{t}}
+		if j.endpoint, j.err = giturl.Parse(t.URL); j.err != nil {
+			j.err = AsConfiguration(fmt.Errorf("parsing repository URL: %w", j.err))
+		} else {
+			j.names, j.err = r.names(t.TrackingRef)
+		}
+		if j.err != nil {
+			jobs = append(jobs, j)
+		} else {
+			sound = append(sound, j)
+		}
+	}
+	found := r.readCredentials(sound)
 	type repository struct {
 		url    string
 		digest [32]byte
 	}
-	var jobs []*job
 	same := map[repository]*job{}
-	for _, t := range targets {
-		cred := found[credentialsFor(t)]
-		endpoint, err := giturl.Parse(t.URL)
-		if err != nil {
-			err = AsConfiguration(fmt.Errorf("parsing repository URL: %w", err))
-		}
-		names, nameErr := r.names(t.TrackingRef)
-		for _, e := range []error{err, cred.err, nameErr} {
-			if e != nil {
-				jobs = append(jobs, &job{targets: []Target{t}, err: e})
-				endpoint = nil
-				break
-			}
-		}
-		if endpoint == nil {
+	for _, j := range sound {
+		cred := found[credentialsFor(j)]
+		j.credentials, j.err = cred.credentials, cred.err
+		key := repository{j.targets[0].URL, j.credentials.Digest()}
+		if first, ok := same[key]; ok && j.err == nil {
+			first.targets = append(first.targets, j.targets...)
+			first.names = union(first.names, j.names)
 			continue
 		}
-		key := repository{t.URL, cred.credentials.Digest()}
-		if j, ok := same[key]; ok {
-			j.targets = append(j.targets, t)
-			j.names = union(j.names, names)
-			continue
+		if j.err == nil {
+			same[key] = j
 		}
-		same[key] = &job{targets: []Target{t}, endpoint: endpoint, credentials: cred.credentials, names: names}
-		jobs = append(jobs, same[key])
+		jobs = append(jobs, j)
 	}
 	return jobs
 }
@@ -127,9 +129,8 @@ func union(a, b []string) []string {
 
 // credentialKey tells apart what credentials are made of: the Secrets, and what of the URL enters.
 type credentialKey struct {
-	secret, proxy types.NamespacedName
-	ssh           bool
-	userinfo      string
+	secret, proxy    types.NamespacedName
+	scheme, userinfo string
 }
 
 type credentialRead struct {
@@ -137,69 +138,57 @@ type credentialRead struct {
 	err         error
 }
 
-func credentialsFor(t Target) credentialKey {
-	var k credentialKey
-	if t.SecretRef != nil {
-		k.secret = *t.SecretRef
+func credentialsFor(j *job) credentialKey {
+	u := j.endpoint.URL()
+	k := credentialKey{scheme: u.Scheme, userinfo: u.User.String()}
+	if ref := j.targets[0].SecretRef; ref != nil {
+		k.secret = *ref
 	}
-	if t.ProxySecretRef != nil {
-		k.proxy = *t.ProxySecretRef
-	}
-	if ep, err := giturl.Parse(t.URL); err == nil {
-		u := ep.URL()
-		k.ssh, k.userinfo = ep.IsSSH(), u.User.String()
+	if ref := j.targets[0].ProxySecretRef; ref != nil {
+		k.proxy = *ref
 	}
 	return k
 }
 
-// readCredentials reads every Secret once and makes the credentials of each kind of target once: reading an encrypted
-// key takes a tenth of a second.
-func (r *sweepRun) readCredentials(targets []Target) map[credentialKey]credentialRead {
+// readCredentials reads every Secret once and makes the credentials of each kind of job once: reading an encrypted key
+// takes a tenth of a second.
+func (r *sweepRun) readCredentials(jobs []*job) map[credentialKey]credentialRead {
 	found := map[credentialKey]credentialRead{}
-	var todo []Target
-	for _, t := range targets {
-		key := credentialsFor(t)
+	todo := make(chan *job, len(jobs))
+	for _, j := range jobs {
+		key := credentialsFor(j)
 		if _, ok := found[key]; !ok {
 			found[key] = credentialRead{}
-			todo = append(todo, t)
+			todo <- j
 		}
 	}
+	close(todo)
 	var mu sync.Mutex
 	each(secretReads, len(todo), func() {
-		for {
+		for j := range todo {
+			cred, err := r.credentialsOf(r.within, j)
 			mu.Lock()
-			if len(todo) == 0 {
-				mu.Unlock()
-				return
-			}
-			t := todo[0]
-			todo = todo[1:]
-			mu.Unlock()
-			cred, err := r.credentialsOf(r.within, t)
-			mu.Lock()
-			found[credentialsFor(t)] = credentialRead{cred, err}
+			found[credentialsFor(j)] = credentialRead{cred, err}
 			mu.Unlock()
 		}
 	})
 	return found
 }
 
-func (r *sweepRun) credentialsOf(ctx context.Context, t Target) (*gitauth.Credentials, error) {
-	endpoint, err := giturl.Parse(t.URL)
-	if err != nil {
-		return nil, AsConfiguration(fmt.Errorf("parsing repository URL: %w", err))
-	}
+func (r *sweepRun) credentialsOf(ctx context.Context, j *job) (*gitauth.Credentials, error) {
+	secret, proxy := j.targets[0].SecretRef, j.targets[0].ProxySecretRef
 	var data map[string][]byte
-	if t.SecretRef != nil {
-		if data, err = r.secrets.get(ctx, *t.SecretRef); err != nil {
+	var err error
+	if secret != nil {
+		if data, err = r.secrets.get(ctx, *secret); err != nil {
 			return nil, err
 		}
 	}
-	cred, err := gitauth.FromSecret(endpoint, data)
-	if err != nil || t.ProxySecretRef == nil {
+	cred, err := gitauth.FromSecret(j.endpoint, data)
+	if err != nil || proxy == nil {
 		return cred, AsConfiguration(err)
 	}
-	if data, err = r.secrets.get(ctx, *t.ProxySecretRef); err != nil {
+	if data, err = r.secrets.get(ctx, *proxy); err != nil {
 		return nil, err
 	}
 	cred, err = cred.WithProxy(data)

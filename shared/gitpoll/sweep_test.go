@@ -116,6 +116,25 @@ func TestBadHostsCostTheirOwnTargetsOnly(t *testing.T) {
 	}
 }
 
+// A target whose URL cannot be read costs itself only, also where it comes first.
+func TestABrokenURLCostsItsOwnTargetOnly(t *testing.T) {
+	server := gittest.NewServer(t)
+	r := server.Repository("r.git")
+	head := r.Commit("main", "first", map[string]string{"f": "x"})
+	s := gitpoll.Sweeper{Lister: gitpoll.NewWireLister(0), Strategy: selection.TrackRef()}
+	for _, broken := range []string{"git://h/r.git", "https://h:port/r.git", "", "ssh://h/"} {
+		for _, result := range s.Sweep(t.Context(), []gitpoll.Target{target("broken", broken), target("good", r.URL)}) {
+			want, kind := head, gitpoll.KindNone
+			if result.Target.Source.Name == "broken" {
+				want, kind = "", gitpoll.KindConfiguration
+			}
+			if result.SHA != want || gitpoll.KindOf(result.Err) != kind {
+				t.Errorf("beside %q, %s: %q, %v", broken, result.Target.Source.Name, result.SHA, result.Err)
+			}
+		}
+	}
+}
+
 func TestASweepEndsInTime(t *testing.T) {
 	server := gittest.NewServer(t)
 	commit := server.Repository("r.git").Commit("main", "first", map[string]string{"f": "x"})
