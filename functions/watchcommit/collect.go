@@ -148,7 +148,7 @@ func (c *collector) take(ctx context.Context, signal kube.Signal) error {
 		return c.expired(ctx, s, signal.Err)
 	case kube.Failed:
 		c.running--
-		c.drain.fail(s, signal.Err)
+		c.drain.fail(ctx, s, signal.Err)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (c *collector) replay(ctx context.Context, s *shard) error {
 		case errors.Is(err, kube.ErrAhead):
 			return c.setBack(ctx, s, err)
 		case err != nil:
-			c.drain.fail(s, err)
+			c.drain.fail(ctx, s, err)
 			return nil
 		}
 	}
@@ -228,7 +228,7 @@ func (c *collector) readBack(ctx context.Context, s *shard, sights []queue.Sight
 				continue
 			}
 			if err != nil {
-				c.drain.fail(s, err)
+				c.drain.fail(ctx, s, err)
 				return nil
 			}
 			if object == nil || object.GetResourceVersion() != sight.RV || string(object.GetUID()) != sight.UID {

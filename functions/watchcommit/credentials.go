@@ -34,7 +34,7 @@ func (f *Function) open(ctx context.Context, b *branch) error {
 				}
 			}
 			if err != nil {
-				t.problem = problemOf(err)
+				t.problem = problemOf(ctx, err)
 				failed = err
 				continue
 			}
@@ -50,8 +50,8 @@ func (f *Function) open(ctx context.Context, b *branch) error {
 
 // tryOthers notes that the git server refuses the credentials in use, and says whether another target of the branch has
 // other ones to try.
-func (d *drain) tryOthers(err error) bool {
-	problem, account := problemOf(err), d.branch.account
+func (d *drain) tryOthers(ctx context.Context, err error) bool {
+	problem, account := problemOf(ctx, err), d.branch.account
 	if account == nil || problem == nil || problem.Reason != kube.ReasonCredentialsRefused {
 		return false
 	}

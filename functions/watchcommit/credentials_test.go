@@ -67,10 +67,10 @@ func TestACredentialThatIsRefusedIsFollowedByAnother(t *testing.T) {
 
 func TestAKeyThatIsRefusedIsNoTroubleOfTheNetwork(t *testing.T) {
 	err := fmt.Errorf("read refs of git.example.com: ssh handshake: %w", gitauth.ErrRefused)
-	if p := problemOf(err); p.Reason != kube.ReasonCredentialsRefused {
+	if p := problemOf(t.Context(), err); p.Reason != kube.ReasonCredentialsRefused {
 		t.Errorf("%v is %s", err, p.Reason)
 	}
-	if p := problemOf(errors.New("dial tcp: connection refused")); p.Reason != kube.ReasonRepositoryUnreachable {
+	if p := problemOf(t.Context(), errors.New("dial tcp: connection refused")); p.Reason != kube.ReasonRepositoryUnreachable {
 		t.Errorf("no connection is %s", p.Reason)
 	}
 }

@@ -57,7 +57,7 @@ func (d *drain) run(ctx context.Context) error {
 			d.busy = true
 			return nil
 		}
-		if err != nil && d.tryOthers(err) {
+		if err != nil && d.tryOthers(ctx, err) {
 			continue
 		}
 		d.reportAll(ctx)
@@ -107,6 +107,10 @@ func (d *drain) hurried(ctx context.Context) bool {
 		return true
 	default:
 	}
+	return timeIsUp(ctx)
+}
+
+func timeIsUp(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && time.Until(deadline) < finish
 }
@@ -176,11 +180,11 @@ func (d *drain) begin(ctx context.Context) error {
 	d.signers(ctx, d.branch)
 	if _, known := d.branch.repo.RememberedTip(ctx, d.branch.name); !known {
 		if _, err := d.branch.repo.Tip(ctx, d.branch.name); err != nil { // it also tells the kind of ids
-			return d.failed(err)
+			return d.failed(ctx, err)
 		}
 	}
 	if err := d.watches(ctx, d.branch); err != nil {
-		return d.failed(err)
+		return d.failed(ctx, err)
 	}
 	return nil
 }
@@ -246,8 +250,8 @@ func (d *drain) lag() time.Duration {
 }
 
 // failed notes a trouble that concerns every target of the branch.
-func (d *drain) failed(err error) error {
-	problem := problemOf(err)
+func (d *drain) failed(ctx context.Context, err error) error {
+	problem := problemOf(ctx, err)
 	if problem == nil {
 		return err
 	}
@@ -260,11 +264,11 @@ func (d *drain) failed(err error) error {
 }
 
 // fail notes a trouble of one shard. The others go on.
-func (d *drain) fail(s *shard, err error) {
+func (d *drain) fail(ctx context.Context, s *shard, err error) {
 	err = ofCluster(err)
 	s.failed = err
 	d.log.Warn("a shard cannot be watched", "target", s.target.spec.Name, "resource", s.kube.Resource.GroupVersionResource.GroupResource().String(), "error", err)
-	if problem := problemOf(err); problem != nil && s.target.problem == nil {
+	if problem := problemOf(ctx, err); problem != nil && s.target.problem == nil {
 		problem.Message = s.kube.Resource.GroupVersionResource.GroupResource().String() + ": " + problem.Message
 		s.target.problem = problem
 	}

@@ -97,7 +97,7 @@ func (d *drain) land(ctx context.Context, last bool) error {
 			return nil
 		}
 		if err != nil {
-			return errors.Join(d.failed(err), d.giveUpIntent(ctx, outcome, built))
+			return errors.Join(d.failed(ctx, err), d.giveUpIntent(ctx, outcome, built))
 		}
 		err = d.remember(ctx, p, built)
 		d.tellDrift(ctx, p, built)

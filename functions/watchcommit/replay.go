@@ -39,11 +39,11 @@ type mark struct {
 func (d *drain) startReplay(ctx context.Context, s *shard) error {
 	tip, err := d.branch.repo.Tip(ctx, d.branch.name)
 	if err != nil {
-		return d.failed(err)
+		return d.failed(ctx, err)
 	}
 	files, err := d.branch.repo.Files(ctx, tip, s.folder())
 	if err != nil {
-		return d.failed(err)
+		return d.failed(ctx, err)
 	}
 	if s.replay != nil {
 		s.bytes -= s.replay.bytes
@@ -106,7 +106,7 @@ func (d *drain) writeAhead(ctx context.Context, s *shard) error {
 	})
 	d.measures.pushes.WithLabelValues(string(outcome.Class)).Inc()
 	if err != nil {
-		return d.failed(err)
+		return d.failed(ctx, err)
 	}
 	for _, m := range s.replay.objects {
 		m.content = nil

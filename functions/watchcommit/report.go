@@ -14,8 +14,9 @@ import (
 	"github.com/tidemark-dev/tidemark/shared/kube"
 )
 
-// problemOf says what a person can do about an error. It is nil for those that pass, or are ours: the store's.
-func problemOf(err error) *kube.Problem {
+// problemOf says what a person can do about an error. It is nil for those that are ours: the store's, and that of a drain
+// whose time, which is ctx's, is up. A server that does not answer in time while the drain has more is in trouble.
+func problemOf(ctx context.Context, err error) *kube.Problem {
 	var push *gitcommit.PushError
 	var status *gitwire.StatusError
 	var api apierrors.APIStatus
@@ -23,7 +24,7 @@ func problemOf(err error) *kube.Problem {
 	var cluster *clusterError
 	reason := ""
 	switch {
-	case errors.As(err, &store), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &store), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && timeIsUp(ctx):
 		return nil
 	case errors.Is(err, kube.ErrSecretNotReadable):
 		reason = kube.ReasonSecretNotReadable

@@ -1,10 +1,13 @@
 package watchcommit
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/valkeytest"
@@ -51,5 +54,31 @@ func TestATroubleIsPutDownToWhoHasIt(t *testing.T) {
 				t.Errorf("the target is %q, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// A firewall that swallows packets is the commonest of all troubles, and shows as a time that is over.
+func TestAServerThatDoesNotAnswerInTimeIsInTrouble(t *testing.T) {
+	over, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	<-over.Done()
+	silent := fmt.Errorf("list refs: %w", over.Err())
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		"git":                 {t.Context(), silent, kube.ReasonRepositoryUnreachable},
+		"the API server":      {t.Context(), ofCluster(silent), kube.ReasonClusterUnreachable},
+		"the store":           {t.Context(), ofStore(silent), ""},
+		"the drain's is over": {over, silent, ""},
+	} {
+		got := ""
+		if problem := problemOf(c.ctx, c.err); problem != nil {
+			got = problem.Reason
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

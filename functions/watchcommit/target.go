@@ -142,7 +142,7 @@ func (f *Function) signers(ctx context.Context, b *branch) {
 			}
 			err = fmt.Errorf("%w: Secret %s/%s: %w", kube.ErrSecretNotReadable, ref.Namespace, ref.Name, err)
 		}
-		t.problem, t.keyless = problemOf(err), true
+		t.problem, t.keyless = problemOf(ctx, err), true
 	}
 }
 
