@@ -319,7 +319,7 @@ func (d *drain) remember(ctx context.Context, p *push, built *gitcommit.Built) e
 			part.shard.pass(len(part.steps), part.from)
 		}
 	}
-	return d.answerRequests(ctx, p, built)
+	return d.answerRequests(ctx)
 }
 
 func (d *drain) count(p *push, built *gitcommit.Built) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/attribution"
-	"github.com/tidemark-dev/tidemark/shared/gitcommit"
 	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/queue"
@@ -135,12 +134,14 @@ func (d *drain) take(ctx context.Context, r *request) error {
 		if d.now().Sub(r.object.CreationTimestamp.Time) > r.target.grace {
 			return d.answer(ctx, r, kube.CommitOutcome{Reason: kube.ReasonAuthorUnknown, Message: "no admission review and no audit fact says who made the request: check the webhook of authorcapture"})
 		}
-		return d.say(ctx, r, kube.CommitOutcome{Reason: kube.ReasonWaiting, Message: "waits for the review that says who made the request"})
+		d.say(ctx, r, kube.CommitOutcome{Reason: kube.ReasonWaiting, Message: "waits for the review that says who made the request"})
+		return nil
 	}
 	mine, open := r.changes()
 	switch {
 	case open > 0:
-		return d.say(ctx, r, kube.CommitOutcome{Reason: kube.ReasonWaiting, Author: r.author, Message: fmt.Sprintf("%d earlier changes wait for their author", open)})
+		d.say(ctx, r, kube.CommitOutcome{Reason: kube.ReasonWaiting, Author: r.author, Message: fmt.Sprintf("%d earlier changes wait for their author", open)})
+		return nil
 	case len(mine) == 0:
 		sha, err := d.store.LastCommit(ctx, d.branch.id, r.author)
 		if err != nil {
@@ -213,29 +214,20 @@ func (d *drain) requester(ctx context.Context, r *request) (string, error) {
 	return record.Author, nil
 }
 
-// answerRequests tells the requests whose changes have all been passed.
-func (d *drain) answerRequests(ctx context.Context, p *push, built *gitcommit.Built) error {
-	shas := map[*history.Request]string{}
-	if built != nil {
-		for i, id := range built.Commits {
-			for _, n := range p.covers[i] {
-				if r := p.changes[n].Request; r != nil && !id.IsZero() {
-					shas[r] = id.String()
-				}
-			}
-		}
-	}
+// answerRequests tells the requests whose changes have all been passed. Their commits are remembered by now.
+func (d *drain) answerRequests(ctx context.Context) error {
 	for _, r := range slices.Clone(d.requests) {
 		if !r.tagged || r.isPending() {
 			continue
 		}
-		outcome := kube.CommitOutcome{Reason: kube.ReasonPushed, Message: "pushed", SHA: shas[&r.words], Author: r.author}
-		if outcome.SHA == "" { // git held it all already
-			sha, err := d.store.LastCommit(ctx, d.branch.id, r.author)
-			if err != nil {
-				return err
-			}
+		sha, err := d.store.LastCommit(ctx, d.branch.id, r.key())
+		outcome := kube.CommitOutcome{Reason: kube.ReasonPushed, Message: "pushed", SHA: sha, Author: r.author}
+		if err == nil && sha == "" { // git held it all already
+			sha, err = d.store.LastCommit(ctx, d.branch.id, r.author)
 			outcome = kube.CommitOutcome{Reason: kube.ReasonNothingPending, Message: "the author's changes were in git already", SHA: sha, Author: r.author}
+		}
+		if err != nil {
+			return err
 		}
 		if err := d.answer(ctx, r, outcome); err != nil {
 			return err
@@ -253,20 +245,24 @@ func (r *request) isPending() bool {
 	return false
 }
 
-// answer writes the request's final status and forgets it. A status that cannot be written does not stop the drain: the
-// next one finds the request again.
+// answer writes the request's final status and forgets it and its commit. A status that cannot be written does not stop the
+// drain: the next one finds both again.
 func (d *drain) answer(ctx context.Context, r *request, outcome kube.CommitOutcome) error {
 	d.requests = slices.DeleteFunc(d.requests, func(other *request) bool { return other == r })
-	return d.say(ctx, r, outcome)
-}
-
-func (d *drain) say(ctx context.Context, r *request, outcome kube.CommitOutcome) error {
-	if r.said == outcome {
+	if !d.say(ctx, r, outcome) || outcome.Reason != kube.ReasonPushed {
 		return nil
 	}
+	return d.store.ForgetCommit(ctx, d.branch.id, r.key())
+}
+
+func (d *drain) say(ctx context.Context, r *request, outcome kube.CommitOutcome) bool {
+	if r.said == outcome {
+		return true
+	}
 	r.said = outcome
-	if err := d.cluster.ReportCommitRequest(ctx, &r.object, outcome); err != nil {
+	err := d.cluster.ReportCommitRequest(ctx, &r.object, outcome)
+	if err != nil {
 		d.log.Warn("the status of a CommitRequest cannot be written", "target", r.target.spec.Name, "error", err)
 	}
-	return nil
+	return err == nil
 }

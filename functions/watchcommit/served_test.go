@@ -51,6 +51,8 @@ func (s *served) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		})
 	case r.URL.Path == ours+"commitrequests":
 		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequestList", "apiVersion": "tidemark.dev/v1alpha1", "items": []any{}})
+	case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/commitrequests/asked/status"):
+		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequest", "apiVersion": "tidemark.dev/v1alpha1", "metadata": map[string]any{"name": "asked"}})
 	case r.URL.Path == ours+"gittargets":
 		var items []any
 		for _, document := range s.targets {

@@ -65,7 +65,8 @@ func (s *RedisStore) SettleShards(ctx context.Context, targetUID string, purpose
 	return forgotten, nil
 }
 
-// commitsKey: hash, the digest of a username to the id of the author's last commit on the branch.
+// commitsKey: hash, the digest of a username to the id of the author's last commit on the branch; that of a CommitRequest to
+// its commit, until its status says so.
 func (s *RedisStore) commitsKey(branchID string) string { return s.branchKey(branchID) + ":commits" }
 
 // RememberCommits keeps the last commit of each author on a branch, by username.
@@ -86,11 +87,20 @@ func (s *RedisStore) RememberCommits(ctx context.Context, branchID string, byAut
 	return nil
 }
 
-// LastCommit is the id of the author's last commit on a branch within seven days, "" when there is none.
+// LastCommit is the id of the author's last commit on a branch, "" when none is remembered. A branch that nobody has
+// committed to for seven days is forgotten.
 func (s *RedisStore) LastCommit(ctx context.Context, branchID, author string) (string, error) {
 	id, err := s.client.HGet(ctx, s.commitsKey(branchID), digest(author)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", fmt.Errorf("read an author's last commit: %w", err)
 	}
 	return id, nil
+}
+
+// ForgetCommit drops what RememberCommits keeps for one author.
+func (s *RedisStore) ForgetCommit(ctx context.Context, branchID, author string) error {
+	if err := s.client.HDel(ctx, s.commitsKey(branchID), digest(author)).Err(); err != nil {
+		return fmt.Errorf("forget an author's last commit: %w", err)
+	}
+	return nil
 }
