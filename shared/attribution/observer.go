@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,9 +29,6 @@ func NewObserver(groupResource string, family *Family) *Observer {
 	return &Observer{resource: groupResource, family: family, traces: map[string]Trace{}, newest: map[string]*Sighting{}, lives: map[string]*life{}}
 }
 
-// Know tells what was seen of an object before this observer began, with nothing missed in between.
-func (o *Observer) Know(uid string, t Trace) { o.traces[uid] = t }
-
 // Forget is for a gap in the watch: what was seen before it no longer tells what a change replaced.
 func (o *Observer) Forget() {
 	clear(o.traces)
@@ -50,8 +48,8 @@ func (o *Observer) Initial(object map[string]any) *Sighting {
 	return &s
 }
 
-// See takes the next event. Events come in the order of their versions. The Sighting's Before may still
-// move down as later events come in.
+// See takes the next event. Events come in the order of their versions. The Before of the newest
+// Sightings may still move down as later events come in.
 func (o *Observer) See(eventType string, object map[string]any) *Sighting {
 	var previous *Trace
 	uid := text(metadata(object), "uid")
@@ -88,11 +86,15 @@ func (o *Observer) SeeAfter(previous *Trace, eventType string, object map[string
 			earlier.Before = before
 		}
 	}
-	o.sightings = append(o.sightings, &s)
+	if o.sightings = append(o.sightings, &s); len(o.sightings) >= 2*maxBounded {
+		o.sightings = slices.Clone(o.sightings[maxBounded:])
+	}
 	if before := o.newest[s.UID]; before != nil && previous != nil && before.ResourceVersion == previous.ResourceVersion {
 		before.Next = &s
 	}
-	o.newest[s.UID] = &s
+	if o.newest[s.UID] = &s; s.Type == Deleted && !s.Narrowed {
+		delete(o.newest, s.UID) // it never comes back
+	}
 	return &s
 }
 
@@ -114,6 +116,9 @@ func (o *Observer) live(s *Sighting) {
 	}
 	s.life = l
 }
+
+// maxBounded is of how many changes, the newest, Before may still move down. Older ones need not wait for it.
+const maxBounded = 10_000
 
 // boundSlack is how long a write may take from its stamp to its version.
 const boundSlack = time.Second
