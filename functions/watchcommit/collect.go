@@ -45,6 +45,7 @@ func (d *drain) collector(ctx, watching context.Context) (*collector, error) {
 func (c *collector) start(s *shard, from string) {
 	s.session = c.drain.cluster.NewSession(s.kube, from, s)
 	s.session.Since = s.since
+	s.caught = false
 	c.running++
 	go s.session.Run(c.watching, c.signals)
 }

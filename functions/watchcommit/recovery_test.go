@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tidemark-dev/tidemark/shared/gittest"
+	"github.com/tidemark-dev/tidemark/shared/kube"
 	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/queue"
 	"github.com/tidemark-dev/tidemark/shared/valkeytest"
@@ -327,5 +330,29 @@ func TestAWakeDuringADrainIsNotLost(t *testing.T) {
 	}
 	if r, err := w.store.ReleaseLease(ctx, branch.id, token, time.Minute); err != nil || r != queue.ReleaseDirty {
 		t.Fatalf("the drain that runs may leave: %v %v", r, err)
+	}
+}
+
+// Whoever asks for a commit then is not told that nothing was waiting.
+func TestAShardThatHasToReplayIsNotCaughtUp(t *testing.T) {
+	w := tale(t, "", func(*scenario, *recorded.Watch) {})
+	f := w.function()
+	gvr := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	s := &shard{
+		target: &target{}, key: queue.Shard{TargetUID: "t", GVR: gvr}, kube: kube.Shard{Resource: kube.Resource{GroupVersionResource: gvr}},
+		cursor: "5", seen: "7", caught: true,
+	}
+	s.target.shards = []*shard{s}
+	over, end := context.WithCancel(t.Context())
+	end()
+	c := &collector{drain: &drain{Function: f, branch: &branch{targets: []*target{s.target}}, log: f.log}, watching: over}
+	if !c.caughtUp() {
+		t.Fatal("it does not begin caught up")
+	}
+	if err := c.expired(t.Context(), s, kube.ErrForgotten); err != nil {
+		t.Fatal(err)
+	}
+	if c.caughtUp() || s.target.allCaughtUp() {
+		t.Error("it is caught up, and its replay has only begun")
 	}
 }
