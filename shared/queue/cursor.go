@@ -40,8 +40,8 @@ func (s *RedisStore) LookupWatchCursor(ctx context.Context, gitTargetUID string,
 	return rv, err == nil && rv != ""
 }
 
-// RecordWatchCursor sets the cursor whatever it was before. An empty rv is a no-op. Drains use
-// AdvanceWatchCursors and ReplaceWatchCursors instead, which cannot undo each other.
+// RecordWatchCursor sets the cursor whatever it was before. An empty rv is a no-op. Drains use Pass instead, whose moves
+// cannot undo each other.
 func (s *RedisStore) RecordWatchCursor(ctx context.Context, gitTargetUID string, gvr schema.GroupVersionResource, namespace, rv string) error {
 	if rv == "" {
 		return nil
