@@ -36,14 +36,13 @@ const (
 // concurrent use, and any number of processes may write and read the same keyspace at once: what is
 // stored does not depend on the order of arrival, but for facts with equal stamps.
 type AttributionIndex struct {
-	client    redis.UniversalClient
-	prefix    string
-	ttl       time.Duration
-	skew      time.Duration
-	extraKeys attribution.ExtraKeys
-	scripts   *scriptLoader
-	heard     *hearing
-	writers   *sync.Pool
+	client  redis.UniversalClient
+	prefix  string
+	ttl     time.Duration
+	skew    time.Duration
+	scripts *scriptLoader
+	heard   *hearing
+	writers *sync.Pool
 
 	alreadyClaimed *atomic.Uint64
 }
@@ -55,13 +54,12 @@ func (s *RedisStore) AttributionIndex(factTTL time.Duration) *AttributionIndex {
 		factTTL = DefaultAttributionFactTTL
 	}
 	return &AttributionIndex{
-		client:    s.client,
-		prefix:    s.prefix,
-		ttl:       factTTL,
-		extraKeys: attribution.DefaultExtraKeys(),
-		scripts:   &scriptLoader{},
-		heard:     &hearing{},
-		writers:   &sync.Pool{New: func() any { return new(factWriter) }},
+		client:  s.client,
+		prefix:  s.prefix,
+		ttl:     factTTL,
+		scripts: &scriptLoader{},
+		heard:   &hearing{},
+		writers: &sync.Pool{New: func() any { return new(factWriter) }},
 
 		alreadyClaimed: &atomic.Uint64{},
 	}
@@ -71,14 +69,6 @@ func (s *RedisStore) AttributionIndex(factTTL time.Duration) *AttributionIndex {
 func (a *AttributionIndex) WithClockSkew(skew time.Duration) *AttributionIndex {
 	out := *a
 	out.skew = skew
-	return &out
-}
-
-// WithExtraKeys returns an index whose RecordFact and RecordFacts read display names and e-mail
-// addresses from these user extras.
-func (a *AttributionIndex) WithExtraKeys(keys attribution.ExtraKeys) *AttributionIndex {
-	out := *a
-	out.extraKeys = keys
 	return &out
 }
 

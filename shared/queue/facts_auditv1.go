@@ -25,8 +25,9 @@ func (a *AttributionIndex) RecordFact(ctx context.Context, auditRoute string, ev
 // RecordFacts is RecordFact for many events, in one round trip.
 func (a *AttributionIndex) RecordFacts(ctx context.Context, auditRoute string, events []auditv1.Event) error {
 	var proofs []attribution.Proof
+	keys := attribution.DefaultExtraKeys()
 	for i := range events {
-		event := kubeaudit.Event(&events[i], a.extraKeys, "")
+		event := kubeaudit.Event(&events[i], keys, "")
 		proofs = attribution.Prove(proofs, &event)
 	}
 	w := a.writer()
