@@ -83,6 +83,21 @@ func (d *drain) writeAhead(ctx context.Context, s *shard) error {
 	if all < d.replayBytes || s.replay.bytes == 0 || len(s.pending) > 0 { // what was read back has to go first
 		return nil
 	}
+	if !s.target.keyless { // what cannot be signed is not written, and has to be found again
+		if err := d.pushPart(ctx, s); err != nil {
+			return err
+		}
+	}
+	for _, m := range s.replay.objects {
+		m.content = nil
+	}
+	s.bytes -= s.replay.bytes
+	s.replay.bytes = 0
+	return nil
+}
+
+// pushPart pushes what a replay has found so far.
+func (d *drain) pushPart(ctx context.Context, s *shard) error {
 	part := *s.replay
 	part.partial = true
 	_, outcome, err := d.branch.repo.Land(ctx, d.branch.name, func(ctx context.Context, tip gitcommit.Tip) (*gitcommit.Built, error) {
@@ -108,11 +123,6 @@ func (d *drain) writeAhead(ctx context.Context, s *shard) error {
 	if err != nil {
 		return d.failed(ctx, err)
 	}
-	for _, m := range s.replay.objects {
-		m.content = nil
-	}
-	s.bytes -= s.replay.bytes
-	s.replay.bytes = 0
 	return nil
 }
 

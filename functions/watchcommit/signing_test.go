@@ -56,6 +56,11 @@ func TestCommitsAreSignedOrWait(t *testing.T) {
 	w.clock.Set(w.session.End())
 	w.facts()
 	w.tick()
+	f := w.function()
+	f.replayBytes = 1
+	if status, r := post(t, f); status != http.StatusOK {
+		t.Fatalf("status %d, %+v", status, r)
+	}
 	if tip := w.repo.Tip("main"); tip != "" {
 		t.Errorf("the branch is at %s, though the key cannot be read", tip)
 	}
