@@ -324,9 +324,7 @@ func (d *drain) remember(ctx context.Context, p *push, built *gitcommit.Built) e
 
 func (d *drain) count(p *push, built *gitcommit.Built) {
 	now := metav1.NewTime(d.now())
-	for _, t := range p.owners {
-		t.last = &kube.LastCommit{Time: now}
-	}
+	last := map[*target]*kube.LastCommit{}
 	for i, id := range built.Commits {
 		if id.IsZero() {
 			continue
@@ -334,8 +332,13 @@ func (d *drain) count(p *push, built *gitcommit.Built) {
 		d.commits++
 		d.changes += len(p.covers[i])
 		d.measures.commits.Inc()
-		p.owners[i].last.SHA = id.String()
-		p.owners[i].last.Changes += int64(len(p.covers[i]))
+		t := p.owners[i]
+		if last[t] == nil {
+			last[t] = &kube.LastCommit{Time: now}
+			t.last = last[t]
+		}
+		t.last.SHA = id.String()
+		t.last.Changes += int64(len(p.covers[i]))
 		for _, n := range p.covers[i] {
 			d.measures.changes.WithLabelValues(string(p.changes[n].Verb)).Inc()
 		}

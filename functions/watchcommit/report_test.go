@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/shared/gitcommit"
+	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/kube"
+	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
 	"github.com/tidemark-dev/tidemark/shared/valkeytest"
 )
 
@@ -80,5 +83,22 @@ func TestAServerThatDoesNotAnswerInTimeIsInTrouble(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestTheLastCommitIsOneThatWasMade(t *testing.T) {
+	w := tale(t, "", func(*scenario, *recorded.Watch) {})
+	f := w.function()
+	d := &drain{Function: f}
+	before := &kube.LastCommit{SHA: "before"}
+	left, writes := &target{last: before}, &target{last: before}
+	made := parseID(strings.Repeat("a1", 20))
+	p := &push{owners: []*target{left, writes, writes}, changes: make([]history.Change, 3), covers: [][]int{{0}, {1}, {2}}}
+	d.count(p, &gitcommit.Built{Commits: []gitcommit.ObjectID{{}, made, made}})
+	if left.last != before {
+		t.Errorf("a target none of whose commits was made has %+v, want what it had", left.last)
+	}
+	if writes.last.SHA != made.String() || writes.last.Changes != 2 {
+		t.Errorf("a target with two commits has %+v, want its own, with 2 changes", writes.last)
 	}
 }
