@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tidemark-dev/tidemark/shared/gitwire"
-	"github.com/tidemark-dev/tidemark/shared/history"
 	"github.com/tidemark-dev/tidemark/shared/host"
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	"github.com/tidemark-dev/tidemark/shared/queue"
@@ -204,13 +203,7 @@ func (f *Function) targets(ctx context.Context) ([]*target, error) {
 	}
 	var out []*target
 	for _, spec := range good {
-		t := f.newTarget(spec, string(cluster))
-		if err := history.CheckMessage(spec.Spec.Commit.Message); err != nil {
-			t.problem = &kube.Problem{Reason: kube.ReasonInvalidSpec, Message: "spec.commit.message: " + err.Error()}
-			f.report(ctx, t)
-			continue
-		}
-		out = append(out, t)
+		out = append(out, f.newTarget(spec, string(cluster)))
 	}
 	return out, nil
 }

@@ -86,7 +86,9 @@ type Policy struct {
 	Grouping       Grouping // empty means PerAuthor
 	CommitterName  string
 	CommitterEmail string
-	// Message is the template of the first line, see CheckMessage; empty means "{summary}". A CommitRequest's message goes before it.
+	// Message is the template of the first line; empty means "{summary}", which is `update configmaps shop/prices and 2 more`.
+	// It may also hold {count}, {author} and, of the first change, {verb}, {resource}, {namespace} and {name}; anything else
+	// stays as it is. A CommitRequest's message goes before it.
 	Message string
 }
 

@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,21 +18,7 @@ const (
 	keyOmitted = "Changes-Not-Listed"
 )
 
-// fields are what a message template may name.
-var fields = []string{"summary", "verb", "resource", "namespace", "name", "count", "author"}
-
 var field = regexp.MustCompile(`\{[^{}]*\}`)
-
-// CheckMessage says what is wrong with the template of a first line. It may hold {summary} (`update configmaps
-// shop/prices and 2 more`), {count}, {author}, and, of the first change, {verb}, {resource}, {namespace}, {name}.
-func CheckMessage(template string) error {
-	for _, f := range field.FindAllString(template, -1) {
-		if !slices.Contains(fields, f[1:len(f)-1]) {
-			return fmt.Errorf("%s is not one of {%s}", f, strings.Join(fields, "}, {"))
-		}
-	}
-	return nil
-}
 
 // message is a first line, the requester's words if there are any, and the trailers.
 func message(changes []Change, policy Policy) string {
