@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	askEvery = 3 * time.Second // CommitRequests are listed this often while a drain listens
+	maxDeleted = 100             // of the CommitRequests whose time is over, by one tick: it has changes to look for
+	askEvery   = 3 * time.Second // CommitRequests are listed this often while a drain listens
 	// arrival is what the watches may take to deliver what happened before a request that came while the drain listened.
 	arrival = time.Second
 	// reviewDelay is how much later than the object's creationTimestamp, which has whole seconds, its admission review
@@ -83,8 +84,8 @@ func (d *drain) list(ctx context.Context) {
 	}
 }
 
-// strayRequests answers the CommitRequests that name no target, and deletes those that are done and have stayed for as
-// long as they asked for. A tick does that, which knows every target.
+// strayRequests answers the CommitRequests that name no target, and deletes some of those that are done and have stayed
+// for as long as they asked for. A tick does that, which knows every target.
 func (f *Function) strayRequests(ctx context.Context, targets []*target) {
 	if f.cfg.TargetsFile != "" {
 		return
@@ -104,7 +105,7 @@ func (f *Function) strayRequests(ctx context.Context, targets []*target) {
 			f.log.Warn("the status of a CommitRequest cannot be written", "error", err)
 		}
 	}
-	for _, object := range expired {
+	for _, object := range expired[:min(len(expired), maxDeleted)] {
 		if err := f.cluster.DeleteCommitRequest(ctx, &object); err != nil {
 			f.log.Warn("a CommitRequest whose time is over cannot be deleted", "error", err)
 			return // the next tick tries again

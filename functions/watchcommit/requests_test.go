@@ -1,6 +1,7 @@
 package watchcommit
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemark-dev/tidemark/shared/kube"
@@ -41,4 +42,22 @@ func TestACommitIsRememberedForARequestUntilItsStatusHasIt(t *testing.T) {
 	w.apiURL = "http://127.0.0.1:1" // nobody is there
 	answer()
 	remembered(r.key(), "1")
+}
+
+func TestATickDeletesSomeRequestsAndGoesOn(t *testing.T) {
+	w := tale(t, "", func(*scenario, *recorded.Watch) {})
+	cluster := w.serve(nil)
+	for i := range maxDeleted + 20 {
+		name := fmt.Sprintf("done-%d", i)
+		cluster.requests = append(cluster.requests, map[string]any{
+			"apiVersion": "tidemark.dev/v1alpha1", "kind": "CommitRequest",
+			"metadata": map[string]any{"namespace": "shop", "name": name, "uid": name},
+			"spec":     map[string]any{"targetRef": map[string]any{"name": "prod"}, "message": "m", "ttlSecondsAfterFinished": 1},
+			"status":   map[string]any{"conditions": []any{map[string]any{"type": "Committed", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}}},
+		})
+	}
+	w.tick()
+	if cluster.deleted != maxDeleted {
+		t.Errorf("a tick deletes %d of %d requests, want %d", cluster.deleted, len(cluster.requests), maxDeleted)
+	}
 }

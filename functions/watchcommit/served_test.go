@@ -24,6 +24,9 @@ type served struct {
 	status  map[string]json.RawMessage
 	names   map[string]bool // of events
 	events  []string        // "Warning Reason target: note", in order
+
+	requests []any // CommitRequests
+	deleted  int   // of them
 }
 
 // serve puts the targets into the cluster, instead of a file. A Secret of namespace tidemark is its name with a password.
@@ -50,9 +53,12 @@ func (s *served) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			"data": map[string]any{"username": encoded([]byte("mirror")), "password": encoded([]byte(password))},
 		})
 	case r.URL.Path == ours+"commitrequests":
-		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequestList", "apiVersion": "tidemark.dev/v1alpha1", "items": []any{}})
+		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequestList", "apiVersion": "tidemark.dev/v1alpha1", "items": append([]any{}, s.requests...)})
 	case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/commitrequests/asked/status"):
 		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequest", "apiVersion": "tidemark.dev/v1alpha1", "metadata": map[string]any{"name": "asked"}})
+	case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/commitrequests/"):
+		s.deleted++
+		reply(rw, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 	case r.URL.Path == ours+"gittargets":
 		var items []any
 		for _, document := range s.targets {
