@@ -84,16 +84,29 @@ func (d *drain) list(ctx context.Context) {
 	}
 }
 
-// strayRequests answers the CommitRequests that name no target, and deletes some of those that are done and have stayed
-// for as long as they asked for. A tick does that, which knows every target.
-func (f *Function) strayRequests(ctx context.Context, targets []*target) {
-	if f.cfg.TargetsFile != "" {
-		return
+// tidyRequests lists the CommitRequests for a tick, which knows every target. What it returns is called with the targets
+// of after that, so that none is missing that was made together with its request: it answers the requests that name no
+// target, and deletes some of those that are done and have stayed for as long as they asked for.
+func (f *Function) tidyRequests(ctx context.Context, wake Wake) func([]*target) {
+	if f.cfg.TargetsFile != "" || !wake.Tick {
+		return func([]*target) {}
 	}
-	objects, expired, err := f.cluster.PendingCommitRequests(ctx)
+	pending, expired, err := f.cluster.PendingCommitRequests(ctx)
 	if err != nil {
 		f.log.Warn("CommitRequests cannot be read", "error", err)
 	}
+	return func(targets []*target) {
+		f.answerStray(ctx, pending, targets)
+		for _, object := range expired[:min(len(expired), maxDeleted)] {
+			if err := f.cluster.DeleteCommitRequest(ctx, &object); err != nil {
+				f.log.Warn("a CommitRequest whose time is over cannot be deleted", "error", err)
+				return // the next tick tries again
+			}
+		}
+	}
+}
+
+func (f *Function) answerStray(ctx context.Context, objects []kube.CommitRequest, targets []*target) {
 	for _, object := range objects {
 		if slices.ContainsFunc(targets, func(t *target) bool { return t.spec.Name == object.Spec.TargetRef.Name }) {
 			continue
@@ -103,12 +116,6 @@ func (f *Function) strayRequests(ctx context.Context, targets []*target) {
 		})
 		if err != nil {
 			f.log.Warn("the status of a CommitRequest cannot be written", "error", err)
-		}
-	}
-	for _, object := range expired[:min(len(expired), maxDeleted)] {
-		if err := f.cluster.DeleteCommitRequest(ctx, &object); err != nil {
-			f.log.Warn("a CommitRequest whose time is over cannot be deleted", "error", err)
-			return // the next tick tries again
 		}
 	}
 }

@@ -2,7 +2,9 @@ package watchcommit
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/shared/kube"
 	recorded "github.com/tidemark-dev/tidemark/shared/kubetest/replay"
@@ -59,5 +61,22 @@ func TestATickDeletesSomeRequestsAndGoesOn(t *testing.T) {
 	w.tick()
 	if cluster.deleted != maxDeleted {
 		t.Errorf("a tick deletes %d of %d requests, want %d", cluster.deleted, len(cluster.requests), maxDeleted)
+	}
+}
+
+func TestARequestThatComesWithItsTargetIsNotAStray(t *testing.T) {
+	w := tale(t, "", func(*scenario, *recorded.Watch) {})
+	cluster := w.serve(nil)
+	cluster.first = func() {
+		cluster.targets = []string{smallTarget("")}
+		cluster.requests = []any{map[string]any{
+			"apiVersion": "tidemark.dev/v1alpha1", "kind": "CommitRequest",
+			"metadata": map[string]any{"namespace": "shop", "name": "asked", "uid": "asked", "creationTimestamp": time.Now().UTC().Format(time.RFC3339)},
+			"spec":     map[string]any{"targetRef": map[string]any{"name": "prod"}, "message": "m"},
+		}}
+	}
+	w.tick()
+	if cluster.first != nil || strings.Contains(cluster.answers, kube.ReasonTargetNotFound) {
+		t.Errorf("it was told: %s", cluster.answers)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,8 +26,10 @@ type served struct {
 	names   map[string]bool // of events
 	events  []string        // "Warning Reason target: note", in order
 
-	requests []any // CommitRequests
-	deleted  int   // of them
+	requests []any  // CommitRequests
+	deleted  int    // of them
+	answers  string // that were written into the status of the one called asked
+	first    func() // is called once, when one of our lists has been sent
 }
 
 // serve puts the targets into the cluster, instead of a file. A Secret of namespace tidemark is its name with a password.
@@ -45,6 +48,13 @@ func (s *served) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	name, isSecret := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/tidemark/secrets/")
 	password, known := s.secrets[name]
+	ourList := r.Method == http.MethodGet && !isSecret
+	defer func() {
+		if ourList && s.first != nil {
+			s.first()
+			s.first = nil
+		}
+	}()
 	switch {
 	case isSecret && known:
 		encoded := base64.StdEncoding.EncodeToString
@@ -55,6 +65,8 @@ func (s *served) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == ours+"commitrequests":
 		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequestList", "apiVersion": "tidemark.dev/v1alpha1", "items": append([]any{}, s.requests...)})
 	case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/commitrequests/asked/status"):
+		body, _ := io.ReadAll(r.Body)
+		s.answers += string(body)
 		reply(rw, http.StatusOK, map[string]any{"kind": "CommitRequest", "apiVersion": "tidemark.dev/v1alpha1", "metadata": map[string]any{"name": "asked"}})
 	case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/commitrequests/"):
 		s.deleted++
@@ -83,6 +95,7 @@ func (s *served) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && r.URL.Path == "/apis/events.k8s.io/v1/namespaces/default/events":
 		s.event(rw, r)
 	default:
+		ourList = false
 		s.mu.Unlock()
 		s.w.api.ServeHTTP(rw, r)
 		s.mu.Lock()

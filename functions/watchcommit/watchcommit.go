@@ -123,13 +123,12 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Drain brings up to date what the wake concerns, all branches at once. The error joins those of the branches.
 func (f *Function) Drain(ctx context.Context, wake Wake) (Result, error) {
 	began := f.now()
+	tidy := f.tidyRequests(ctx, wake)
 	targets, err := f.targets(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	if wake.Tick {
-		f.strayRequests(ctx, targets)
-	}
+	tidy(targets)
 	all := slices.DeleteFunc(branches(targets), func(b *branch) bool { return !wake.wakes(b) })
 	for _, t := range targets {
 		if t.branch == nil {
