@@ -89,6 +89,8 @@ func (c *collector) collect(ctx context.Context) (more bool, err error) {
 			return false, context.Cause(ctx)
 		case <-c.watching.Done():
 			return false, nil
+		case <-c.draining:
+			return false, nil
 		case <-wake.C:
 		}
 	}

@@ -1,6 +1,7 @@
 package watchcommit
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -21,5 +22,23 @@ func TestADrainRestsWhileAllThatWaitsIsAskedForLater(t *testing.T) {
 	}
 	if rest := d.nextWork().Sub(now); rest < 45*time.Second {
 		t.Errorf("the drain rests for %v, want until the grace is over", rest)
+	}
+}
+
+func TestADrainThatCanTakeNoMoreLeavesWhenItsProcessEnds(t *testing.T) {
+	of := &target{blocked: true}
+	s := &shard{target: of}
+	for range maxPending {
+		s.pending = append(s.pending, &change{shard: s})
+	}
+	of.shards = []*shard{s}
+	d := &drain{Function: &Function{now: time.Now, cfg: Config{TargetsFile: "targets.yaml"}}, branch: &branch{targets: []*target{of}}}
+	ends := make(chan struct{})
+	close(ends)
+	c := &collector{drain: d, watching: t.Context(), draining: ends, running: 1}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if more, err := c.collect(ctx); more || err != nil {
+		t.Errorf("it goes on: %t %v", more, err)
 	}
 }
