@@ -53,7 +53,7 @@ func TestWhatEtcdForgotIsReconciled(t *testing.T) {
 	})
 	w.at(2)
 	w.tick()
-	w.now = func() time.Time { return time.Now().Add(2 * time.Second) } // commits made anew have another id
+	w.at(3)
 	w.api.Compact()
 	w.api.Disconnect()
 	w.tick()
@@ -77,7 +77,7 @@ func TestACursorFromTheFutureReplays(t *testing.T) {
 	}
 	w.repo.Commit("main", "somebody removes a file", map[string]string{"p/shop/configmaps/old-0.yaml": ""})
 	w.tick()
-	time.Sleep(1100 * time.Millisecond) // commits made anew have another time, and so another id
+	w.at(3)
 	w.facts()
 	time.Sleep(600 * time.Millisecond)
 	w.tick()
