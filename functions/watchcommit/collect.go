@@ -213,6 +213,13 @@ func (c *collector) replay(ctx context.Context, s *shard) error {
 			return err
 		}
 	}
+	// Changes are judged in their order: those that came before the replay are not later than what it finds.
+	if len(c.fresh) > 0 {
+		if err := c.drain.note(ctx, c.fresh); err != nil {
+			return err
+		}
+		c.fresh = nil
+	}
 	c.start(s, "")
 	return nil
 }

@@ -22,6 +22,7 @@ func TestWhatWasSeenBeforeARestartKeepsItsAuthor(t *testing.T) {
 		sc.at = time.Second
 		sc.create(cm, "a", "alice")
 		sc.update(cm, "a", "bob", "update")
+		sc.update(cm, "a", "erin", "patch")
 		sc.remove(cm, "old-0", "carol")
 		sc.late = 9 * time.Second
 		sc.post()
@@ -29,18 +30,19 @@ func TestWhatWasSeenBeforeARestartKeepsItsAuthor(t *testing.T) {
 		sc.create(cm, "b", "dave") // while nobody looks
 	})
 	w.at(2)
-	if r := w.tick(func(c *Config) { c.Grace = time.Minute }); r.Waiting != 3 {
-		t.Fatalf("%+v, want 3 changes that wait", r)
+	if r := w.tick(func(c *Config) { c.Grace = time.Minute }); r.Waiting != 4 {
+		t.Fatalf("%+v, want 4 changes that wait", r)
 	}
 	w.at(6)
 	w.api.Restart()
 	w.at(20)
 	w.facts()
+	w.now = func() time.Time { return time.Now().Add(2 * time.Minute) } // a patch is asked for until the grace is over
 	w.tick()
-	w.wantHistory(first, "alice: create a", "bob: update a", "carol: delete old-0", "Tidemark: create b")
+	w.wantHistory(first, "alice: create a", "bob: update a", "erin: update a", "carol: delete old-0", "Tidemark: create b")
 	w.tick()
-	if n := len(w.history()); n != 5 {
-		t.Errorf("another tick made %d commits", n-5)
+	if n := len(w.history()); n != 6 {
+		t.Errorf("another tick made %d commits", n-6)
 	}
 }
 
