@@ -129,7 +129,7 @@ func (s *sshSession) open(ep *giturl.Endpoint, req Request) (err error) {
 // nothing stays blocked on it: not even saying goodbye, to a server that has stopped reading.
 func (s *sshSession) abandon() {
 	_ = s.stdout.CloseWithError(s.ctx.Err())
-	go s.session.Close() //nolint:errcheck // done says whether it was heard
+	go s.session.Close() // done says whether it was heard
 	select {
 	case <-s.done:
 	case <-time.After(closeGrace):
