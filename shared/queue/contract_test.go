@@ -2,22 +2,22 @@ package queue_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/tidemark-dev/tidemark/shared/queue"
 )
 
-func TestTheStoresConfigurationHasTheSeedsFields(t *testing.T) {
-	type seed struct {
-		Addr, Username, AuthValue string
-		DB                        int
-		TLSEnabled                bool
-		KeyPrefix                 string
+func TestTheStoresConfigurationBeginsWithTheSeedsFields(t *testing.T) {
+	seed := []string{"Addr string", "Username string", "AuthValue string", "DB int", "TLSEnabled bool", "KeyPrefix string"}
+	cfg := reflect.TypeFor[queue.RedisStoreConfig]()
+	for i, want := range seed {
+		if f := cfg.Field(i); f.Name+" "+f.Type.String() != want {
+			t.Errorf("field %d is %s %s, want %s", i, f.Name, f.Type, want)
+		}
 	}
-	// Structs convert when they have the same fields in the same order.
-	cfg := queue.RedisStoreConfig(seed{Addr: "h:1", AuthValue: "pw", DB: 3, TLSEnabled: true})
-	if cfg != (queue.RedisStoreConfig{Addr: "h:1", AuthValue: "pw", DB: 3, TLSEnabled: true}) {
-		t.Errorf("configuration %+v", cfg)
+	if !cfg.Comparable() {
+		t.Error("two configurations cannot be compared")
 	}
 }
 

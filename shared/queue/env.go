@@ -55,9 +55,9 @@ func (e RedisEnv) OpenStore() (*RedisStore, error) {
 
 func (e RedisEnv) connection() connection {
 	c := connection{
-		RedisStoreConfig: RedisStoreConfig{Addr: e.Addr, Username: e.Username, DB: e.DB, TLSEnabled: e.TLS, KeyPrefix: e.KeyPrefix},
-		masterName:       e.MasterName,
-		caFile:           e.CAFile,
+		RedisStoreConfig: RedisStoreConfig{
+			Addr: e.Addr, Username: e.Username, DB: e.DB, TLSEnabled: e.TLS, KeyPrefix: e.KeyPrefix, MasterName: e.MasterName, CAFile: e.CAFile,
+		},
 	}
 	switch {
 	case e.IAMCache != "":

@@ -23,10 +23,10 @@ const (
 	maxRetries  = 2
 )
 
-// RedisStoreConfig says how to reach the store. The zero value of every field but Addr is usable. It has the fields of
-// gitops-reverser's; what else a function can set is in RedisEnv.
+// RedisStoreConfig says how to reach the store. The zero value of every field but Addr is usable. It begins with the fields
+// of gitops-reverser's.
 type RedisStoreConfig struct {
-	// Addr is host:port. Several, separated by commas, mean Redis Cluster.
+	// Addr is host:port. Several, separated by commas, mean Redis Cluster, or the Sentinels of MasterName.
 	Addr string
 	// Username of an ACL user; empty means the default user.
 	Username string
@@ -38,15 +38,15 @@ type RedisStoreConfig struct {
 	TLSEnabled bool
 	// KeyPrefix begins every key; empty means DefaultKeyPrefix.
 	KeyPrefix string
+	// MasterName is the name under which the Sentinels at Addr know the primary.
+	MasterName string
+	// CAFile is a PEM file with the certificate authorities to trust instead of the system's. It implies TLS.
+	CAFile string
 }
 
 // connection is a RedisStoreConfig and what only the settings of a function ask for.
 type connection struct {
 	RedisStoreConfig
-	// masterName is the name under which the Sentinels at Addr know the primary.
-	masterName string
-	// caFile is a PEM file with the certificate authorities to trust instead of the system's. It implies TLS.
-	caFile string
 	// credentials gives username and password for each new connection instead of Username and AuthValue, where a
 	// password lives for minutes.
 	credentials func(context.Context) (username, password string, err error)
@@ -89,7 +89,7 @@ func (c connection) open() (*RedisStore, error) {
 	if c.DB < 0 {
 		return nil, fmt.Errorf("redis database (%d) must not be negative", c.DB)
 	}
-	if len(addrs) > 1 && c.masterName == "" && c.DB != 0 {
+	if len(addrs) > 1 && c.MasterName == "" && c.DB != 0 {
 		return nil, fmt.Errorf("redis database (%d) must be 0 with several addresses: a Cluster has no other", c.DB)
 	}
 	tlsConfig, err := c.tlsConfig()
@@ -100,7 +100,7 @@ func (c connection) open() (*RedisStore, error) {
 		CredentialsProviderContext: c.credentials,
 
 		Addrs:                 addrs,
-		MasterName:            c.masterName,
+		MasterName:            c.MasterName,
 		Username:              c.Username,
 		Password:              c.AuthValue,
 		DB:                    c.DB,
@@ -160,20 +160,20 @@ func splitAddrs(addr string) ([]string, error) {
 }
 
 func (c connection) tlsConfig() (*tls.Config, error) {
-	if !c.TLSEnabled && c.caFile == "" {
+	if !c.TLSEnabled && c.CAFile == "" {
 		return nil, nil
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.caFile == "" {
+	if c.CAFile == "" {
 		return out, nil
 	}
-	pem, err := os.ReadFile(c.caFile)
+	pem, err := os.ReadFile(c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("REDIS_CA_FILE must be a readable file: %w", err)
 	}
 	out.RootCAs = x509.NewCertPool()
 	if !out.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("REDIS_CA_FILE (%s) must hold a certificate in PEM", c.caFile)
+		return nil, fmt.Errorf("REDIS_CA_FILE (%s) must hold a certificate in PEM", c.CAFile)
 	}
 	return out, nil
 }

@@ -111,16 +111,16 @@ func TestStoreOverTLS(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
-		env  queue.RedisEnv
+		cfg  queue.RedisStoreConfig
 		want bool
 	}{
-		{"with its authority", queue.RedisEnv{CAFile: caFile}, true},
-		{"with the system's authorities", queue.RedisEnv{TLS: true}, false},
-		{"without TLS", queue.RedisEnv{}, false},
+		{"with its authority", queue.RedisStoreConfig{CAFile: caFile}, true},
+		{"with the system's authorities", queue.RedisStoreConfig{TLSEnabled: true}, false},
+		{"without TLS", queue.RedisStoreConfig{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.env.Addr, c.env.KeyPrefix = server.Addr, server.Prefix
-			store, err := c.env.OpenStore()
+			c.cfg.Addr, c.cfg.KeyPrefix = server.Addr, server.Prefix
+			store, err := queue.NewRedisStore(c.cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
