@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// wire passes TCP through, later by a delay each way, and counts.
+// wire passes TCP through, later by a delay each way, and counts. As on a real way of that length nothing can be sent
+// before a connection's SYN and its answer have gone over it.
 type wire struct {
 	address string
 	conns   atomic.Int64
@@ -31,20 +32,22 @@ func startWire(t *testing.T, to string, delay time.Duration) *wire {
 				return
 			}
 			w.conns.Add(1)
+			open := time.Now().Add(2 * delay)
 			far, err := net.Dial("tcp", to)
 			if err != nil {
 				_ = near.Close()
 				continue
 			}
-			go pass(far, near, delay, nil)
-			go pass(near, far, delay, &w.down)
+			go pass(far, near, open, delay, nil)
+			go pass(near, far, open, delay, &w.down)
 		}
 	}()
 	return w
 }
 
-// pass copies from one connection to the other. What was read is written a delay later, however much is under way.
-func pass(to, from net.Conn, delay time.Duration, count *atomic.Int64) {
+// pass copies from one connection to the other. What was read is written a delay later, however much is under way, and
+// counts as sent when the connection was open.
+func pass(to, from net.Conn, open time.Time, delay time.Duration, count *atomic.Int64) {
 	type piece struct {
 		due  time.Time
 		data []byte
@@ -70,7 +73,11 @@ func pass(to, from net.Conn, delay time.Duration, count *atomic.Int64) {
 			if count != nil {
 				count.Add(int64(n))
 			}
-			line <- piece{time.Now().Add(delay), data[:n]}
+			sent := time.Now()
+			if sent.Before(open) {
+				sent = open
+			}
+			line <- piece{sent.Add(delay), data[:n]}
 		}
 		if err != nil {
 			return
